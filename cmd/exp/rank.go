@@ -18,6 +18,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/fault"
+	"exp/harness/forecast"
 	"exp/harness/ranks/launch"
 	"exp/harness/ranks/mpi"
 	harness "exp/harness/run"
@@ -61,7 +62,7 @@ func (a *app) ranksFit(configs []*config.Resolved, n int) error {
 		return nil
 	}
 	for _, r := range configs {
-		if err := harness.CheckRanks(r, n); err != nil {
+		if err := forecast.CheckRanks(r, n); err != nil {
 			return cli.Usagef("%w", err).Advise(fault.Hint(err))
 		}
 	}

@@ -114,6 +114,14 @@ func (m *Model) Name() string {
 	return m.Base
 }
 
+// Title names the model of a run for people: a pretrained one by its name, a new one by its layers and width.
+func (m *Model) Title() string {
+	if m.Init == "pretrained" {
+		return m.Name()
+	}
+	return fmt.Sprintf("%dx%d", m.Arch.Layers, m.Arch.Width)
+}
+
 // remoteChecks refuse references that are none.
 func remoteChecks() (list []check) {
 	var keys []string

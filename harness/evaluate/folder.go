@@ -10,9 +10,10 @@ import (
 	"strings"
 
 	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/forecast"
 	"exp/harness/hub"
 	"exp/harness/inspect"
-	harness "exp/harness/run"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
 )
@@ -74,9 +75,9 @@ func fitting(in config.Input) (*config.Resolved, error) {
 	if err != nil || r.Origin("rollout.max_sequences") != "default" {
 		return r, err
 	}
-	made, memory := in.Made[:len(in.Made):len(in.Made)], harness.DeviceMemory(&r.Run)
+	made, memory := in.Made[:len(in.Made):len(in.Made)], device.Memory(&r.Run)
 	for n := r.Run.Rollout.MaxSequences; n > 1 && memory > 0; {
-		e, err := harness.NewEstimate(r)
+		e, err := forecast.Of(r, 1).Estimate()
 		if err != nil || e.Total()-e.Memory[0].Bytes <= (memory-e.Memory[0].Bytes)/2 {
 			break // the plan reports errors in the model
 		}

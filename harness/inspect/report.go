@@ -3,27 +3,27 @@ package inspect
 import (
 	"fmt"
 
-	"exp/harness/run"
+	"exp/harness/forecast"
 	"exp/train/checkpoint"
 )
 
 // Report describes a model's files, in the schema exp.inspect/1.
 type Report struct {
-	Path         string          `json:"path"`
-	Container    string          `json:"container"`
-	Class        string          `json:"class,omitempty"`
-	Architecture []string        `json:"architecture,omitempty"` // in words
-	Computable   bool            `json:"computable"`
-	Reasons      []string        `json:"reasons"` // why not
-	Notes        []string        `json:"notes"`
-	Parameters   int64           `json:"parameters"` // elements of all tensors
-	Positions    int             `json:"max_positions,omitempty"`
-	Needs        *run.ModelNeeds `json:"needs,omitempty"`
-	DTypes       []DTypeCount    `json:"dtypes"`
-	TensorCount  int             `json:"tensor_count"`
-	Tensors      []Tensor        `json:"tensors,omitempty"`
-	Files        []File          `json:"files"`
-	Adapter      *Adapter        `json:"adapter,omitempty"`
+	Path         string               `json:"path"`
+	Container    string               `json:"container"`
+	Class        string               `json:"class,omitempty"`
+	Architecture []string             `json:"architecture,omitempty"` // in words
+	Computable   bool                 `json:"computable"`
+	Reasons      []string             `json:"reasons"` // why not
+	Notes        []string             `json:"notes"`
+	Parameters   int64                `json:"parameters"` // elements of all tensors
+	Positions    int                  `json:"max_positions,omitempty"`
+	Needs        *forecast.ModelNeeds `json:"needs,omitempty"`
+	DTypes       []DTypeCount         `json:"dtypes"`
+	TensorCount  int                  `json:"tensor_count"`
+	Tensors      []Tensor             `json:"tensors,omitempty"`
+	Files        []File               `json:"files"`
+	Adapter      *Adapter             `json:"adapter,omitempty"`
 }
 
 // DTypeCount says how much of a model has a type.
@@ -141,7 +141,7 @@ func newReport(d *checkpoint.Description, tensors bool) *Report {
 		}
 	}
 	if d.Config.Layers > 0 {
-		needs := run.NeedsOf(d.Config)
+		needs := forecast.NeedsOf(d.Config)
 		r.Architecture, r.Positions, r.Needs = checkpoint.Words(d.Config, d.Class), d.Config.MaxPositions, &needs
 	}
 	return r

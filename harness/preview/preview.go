@@ -12,6 +12,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/explain"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/prompt"
 	harness "exp/harness/run"
@@ -20,18 +21,18 @@ import (
 
 // Run is one run that would be executed, an element of the schema exp.plan/1.
 type Run struct {
-	Name     string            `json:"name"`
-	Algo     string            `json:"algo"` // "none" if nothing is trained
-	Seed     int64             `json:"seed"`
-	XID      string            `json:"xid"`
-	RID      string            `json:"rid"`
-	Numerics string            `json:"numerics"`
-	Stages   []Stage           `json:"stages"`
-	Estimate *harness.Estimate `json:"estimate,omitempty"`
-	Prompts  *prompt.Plan      `json:"prompts,omitempty"`
-	Notes    []string          `json:"notes,omitempty"` // about the model and the device
-	Missing  []string          `json:"missing"`
-	ToDo     []string          `json:"to_do"`
+	Name     string             `json:"name"`
+	Algo     string             `json:"algo"` // "none" if nothing is trained
+	Seed     int64              `json:"seed"`
+	XID      string             `json:"xid"`
+	RID      string             `json:"rid"`
+	Numerics string             `json:"numerics"`
+	Stages   []Stage            `json:"stages"`
+	Estimate *forecast.Estimate `json:"estimate,omitempty"`
+	Prompts  *prompt.Plan       `json:"prompts,omitempty"`
+	Notes    []string           `json:"notes,omitempty"` // about the model and the device
+	Missing  []string           `json:"missing"`
+	ToDo     []string           `json:"to_do"`
 }
 
 // The states of a stage.
@@ -73,7 +74,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	} else if err != nil {
 		return out, err
 	}
-	if e, err := harness.NewEstimateOn(r, m.Ranks); err == nil {
+	if e, err := forecast.Of(r, m.Ranks).Estimate(); err == nil {
 		out.Estimate = &e
 	}
 	if lack != nil {

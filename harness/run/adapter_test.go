@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exp/experiments/store"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
@@ -146,7 +147,7 @@ func TestAdaptersEvaluate(t *testing.T) {
 	if info, err := os.Stat(l.db.Blobs.Path(l.outputs(with.Run.ID)["init[]/weights"])); err != nil || info.Size() > 4096 {
 		t.Errorf("the start takes %v in the store, %v", info, err)
 	}
-	if e, err := NewEstimate(p.Config); err != nil || len(e.Memory) < 2 || e.Memory[1].Name != "adapters" {
+	if e, err := forecast.Of(p.Config, 1).Estimate(); err != nil || len(e.Memory) < 2 || e.Memory[1].Name != "adapters" {
 		t.Errorf("memory %+v, %v", e.Memory, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/kernels"
@@ -137,12 +138,12 @@ func TestConversationsOnRanks(t *testing.T) {
 	p := conversationRun(l, conversationFile(t, "99"), "train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0")
 	p.Config.Run.Algo = config.Algo{}
 	x := &execution{Runner: &Runner{}, p: p}
-	if got := x.samplerPlacement(); got != (stage.Placement{}) {
+	if got := x.forecast().SamplerPlacement(); got != (stage.Placement{}) {
 		t.Errorf("a placement to sample: %+v", got)
 	}
 	p.Config.Run.Compute.Device = "cuda"
 	for _, kind := range []config.Stage{config.Prepare, config.SFT, config.Merge} {
-		x.placement(kind) // panics if it plans training
+		x.forecast().Placement(kind) // panics if it plans training
 	}
 }
 
@@ -153,7 +154,7 @@ func TestConversationsInPlan(t *testing.T) {
 	for suites, says := range map[string]string{"[]": "moments of the optimizer", "[test]": "in SFT, which needs more than sampling"} {
 		l := newLab(t)
 		p := conversationRun(l, conversationFile(t, "99"), append(only, "rollout={max_sequences: 1, page_tokens: 16}", "eval.final.suites="+suites)...)
-		e, err := NewEstimate(p.Config)
+		e, err := forecast.Of(p.Config, 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -161,8 +162,8 @@ func TestConversationsInPlan(t *testing.T) {
 		if strings.Contains(text, "key/value cache") != (suites != "[]") || !strings.Contains(text, says) {
 			t.Errorf("%s: the plan is\n%s", suites, text)
 		}
-		if got, want := e.resident(1), max(e.Total(), sumParts(e.SFTMemory))+e.Program; got != want || e.stageBytes(config.Merge) == 0 {
-			t.Errorf("%s: needs %d bytes, want %d; merge writes %d", suites, got, want, e.stageBytes(config.Merge))
+		if got, want := e.Resident(1), max(e.Total(), e.Planned(config.SFT))+e.Program; got != want || e.StageBytes(config.Merge) == 0 {
+			t.Errorf("%s: needs %d bytes, want %d; merge writes %d", suites, got, want, e.StageBytes(config.Merge))
 		}
 		res, _ := l.execute(p)
 		use := l.memoryOf(res.Run.ID)["sft"]

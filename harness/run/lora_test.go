@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"exp/experiments/ident"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
@@ -116,11 +117,11 @@ func TestLoRAPlanAfterFineTuning(t *testing.T) {
 	l := newLab(t)
 	dir, data := bf16Folder(l), verlFile(t)
 	frozen := func(sets ...string) int64 {
-		e, err := NewEstimate(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...).Config)
+		e, err := forecast.Of(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...).Config, 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return e.Memory[slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == "frozen weights" })].Bytes
+		return e.Memory[slices.IndexFunc(e.Memory, func(p forecast.Part) bool { return p.Name == "frozen weights" })].Bytes
 	}
 	c, err := checkpoint.ReadConfig(dir)
 	if err != nil {

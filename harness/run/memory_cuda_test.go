@@ -13,10 +13,6 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/device"
-	"exp/harness/stage"
-	"exp/kernels"
-	"exp/train/generate"
-	"exp/train/model"
 )
 
 // On the fake driver (make cuda) a run takes the device memory that its plan says.
@@ -63,38 +59,6 @@ func TestTeacherMemoryOnCUDA(t *testing.T) {
 		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.02*planned && planned <= 1.1*p) {
 			t.Errorf("%s: peak %s, planned %s: %.2f times", dtype, quantity.Bytes(use.Peak), quantity.Bytes(use.Planned), p/planned)
 		}
-	}
-}
-
-// On the fake driver (make cuda) the likeliest tokens of few take the scratch memory that the plan says, and no less
-// would do: a rank that does not learn has no gradients' room.
-func TestScratchOfTopTokensOnCUDA(t *testing.T) {
-	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
-		t.Skip("needs the fake driver: make cuda")
-	}
-	const R, C, V, K = 300, 2, 500, 9
-	c := &smoke(t, "compute.device="+device.CUDA).Run
-	c.Algo.Distill.TopK = K
-	be, err := device.ForRun(c, os.Getenv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer be.Close()
-	alloc := func(dtype kernels.DType, n int) kernels.Buffer {
-		b, err := be.Alloc(dtype, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	out := kernels.Scores{LogProb: alloc(kernels.F32, R*K), Entropy: alloc(kernels.F32, R), LSE: alloc(kernels.F32, R)}
-	h, w, ids := alloc(be.Operand(), R*C), alloc(kernels.F32, V*C), alloc(kernels.I32, R*K)
-	before := be.Allocated()
-	be.TopTokens(ids, out, h, kernels.Matrix{W: w, Out: V, In: C}, kernels.Softmax{Temperature: 1})
-	be.Sync()
-	planned := gpuScratch(c, model.Config{Vocab: V}, generate.Options{}, model.Capacity{Tokens: R}, stage.Crew{Tensor: 1})
-	if got := be.Allocated() - before; got != int64(planned) {
-		t.Errorf("%d bytes, planned %d", got, planned)
 	}
 }
 

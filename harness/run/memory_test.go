@@ -61,10 +61,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 // learning stages.
 func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse {
 	t.Helper()
-	r, err := config.Load(config.Input{File: "../../configs/" + file, Sets: sets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := recipe(t, file, sets...)
 	be, err := device.ForRun(&r.Run, os.Getenv)
 	if err != nil {
 		t.Fatal(err)

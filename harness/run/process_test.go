@@ -9,6 +9,7 @@ import (
 
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 )
@@ -50,13 +51,23 @@ func TestProcessRewardModel(t *testing.T) {
 	if err := Extendable(smoke(t, primed("algo.prime.optim.schedule=cosine")...)); !errors.Is(err, ErrSchedule) {
 		t.Errorf("a schedule of the process reward model: %v", err)
 	}
-	e, err := NewEstimate(smoke(t, primed()...))
+	e, err := forecast.Of(smoke(t, primed()...), 1).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if weights, policy := partOf(e.Memory, "process reward model: weights"), partOf(e.Memory, "policy: weights"); weights != policy || weights == 0 {
 		t.Errorf("the plan has %d bytes for the process reward model, %d for the policy", weights, policy)
 	}
+}
+
+// partOf returns a part of a plan's memory.
+func partOf(list []forecast.Part, name string) int64 {
+	for _, p := range list {
+		if p.Name == name {
+			return p.Bytes
+		}
+	}
+	return 0
 }
 
 // The process reward model may start from a folder of the policy's architecture: its first rewards are then not 0, and

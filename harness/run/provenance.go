@@ -22,6 +22,7 @@ import (
 	"exp/experiments/store"
 	"exp/experiments/trackers"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/sources"
 	"exp/train/checkpoint"
 )
@@ -105,15 +106,6 @@ func nest(m map[string]any, path []string, v any) {
 	m[path[len(path)-1]] = v
 }
 
-// modelName names the trained model for people.
-func modelName(c *config.Run) string {
-	if c.Model.Init == "pretrained" {
-		return c.Model.Name()
-	}
-	a := c.Model.Arch
-	return fmt.Sprintf("%dx%d", a.Layers, a.Width)
-}
-
 // Machine describes the machine of this process.
 type Machine struct {
 	CPU    string // the processor's name; empty if unknown
@@ -123,19 +115,19 @@ type Machine struct {
 
 // ThisMachine asks the system.
 func ThisMachine() Machine {
-	return Machine{CPU: cpuName(), Cores: runtime.NumCPU(), Memory: memoryBytes()}
+	return Machine{CPU: cpuName(), Cores: runtime.NumCPU(), Memory: device.HostMemory()}
 }
 
 // provenance describes this process and machine.
 func (x *execution) provenance() store.Attempt {
 	host, _ := os.Hostname() // for display only
-	device, class := "", ""  // hashing files needs no device
+	backend, class := "", "" // hashing files needs no device
 	if x.Backend != nil {
-		device, class = x.Backend.Name(), x.Backend.Class()
+		backend, class = x.Backend.Name(), x.Backend.Class()
 	}
 	facts := map[string]any{
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
-		"cpu": cpuName(), "memory_bytes": memoryBytes(), "backend": device, "class": class, "args": os.Args,
+		"cpu": cpuName(), "memory_bytes": device.HostMemory(), "backend": backend, "class": class, "args": os.Args,
 	}
 	x.Ranks.facts(facts, x.Backend)
 	if gpu, ok := x.Backend.(interface{ Driver() string }); ok {
@@ -150,7 +142,7 @@ func (x *execution) provenance() store.Attempt {
 	if err != nil {
 		panic("run: " + err.Error())
 	}
-	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: device,
+	return store.Attempt{Run: x.run.ID, Kind: store.AttemptRun, Host: host, PID: os.Getpid(), Device: backend,
 		Build: x.Build, Env: env}
 }
 

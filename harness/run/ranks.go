@@ -185,7 +185,7 @@ func (x *execution) lead(e *stage.Env, i int, sid ident.Digest, in map[string]id
 	}
 	b, err := json.Marshal(order{Kind: x.p.Stages[i].Kind, Config: x.p.Config.YAML(), Seed: x.p.Seed,
 		Suites: x.p.Suites, Stage: i, RID: x.p.RID, SID: sid, Inputs: in, Store: dir,
-		Placement: e.Placement, Sampling: x.samplerPlacement()})
+		Placement: e.Placement, Sampling: x.forecast().SamplerPlacement()})
 	if err != nil {
 		return leave, err
 	}

@@ -69,12 +69,12 @@ func (x *execution) warnContamination(e *stage.Env, s plan.Stage) error {
 // room checks that a stage's files fit on the disk. It ignores rows and samples, which
 // are small: a full disk then gives an error and loses nothing.
 func (x *execution) room(kind config.Stage) error {
-	e, err := x.estimate()
+	e, err := x.forecast().Estimate()
 	if err != nil {
 		return err
 	}
 	free, err := x.DB.Blobs.Free()
-	need := e.stageBytes(kind)
+	need := e.StageBytes(kind)
 	if err != nil || free >= need {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/harness/forecast"
 )
 
 // What would fail in the end fails in the beginning.
@@ -28,14 +29,14 @@ func TestReady(t *testing.T) {
 	if got := strings.Join(q.started, " "); got != "prepare" {
 		t.Errorf("a prompt that is too long: executed %s", got)
 	}
-	e, err := NewEstimate(smoke(t))
+	e, err := forecast.Of(smoke(t), 1).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
 	// 19232 parameters; the log Z head has more. Two checkpoints of weights and two
 	// moments each.
-	if n := int64(e.Parameters + e.Heads); e.stageBytes(config.Train) != 2*12*n+4*n || e.stageBytes(config.Init) != 4*n || e.stageBytes(config.EvalGen) != 0 {
-		t.Errorf("train needs %d bytes, init %d for %d parameters", e.stageBytes(config.Train), e.stageBytes(config.Init), n)
+	if n := int64(e.Parameters + e.Heads); e.StageBytes(config.Train) != 2*12*n+4*n || e.StageBytes(config.Init) != 4*n || e.StageBytes(config.EvalGen) != 0 {
+		t.Errorf("train needs %d bytes, init %d for %d parameters", e.StageBytes(config.Train), e.StageBytes(config.Init), n)
 	}
 }
 

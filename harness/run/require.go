@@ -14,6 +14,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/forecast"
 	"exp/harness/hub"
 	"exp/harness/stage"
 	"exp/train/published"
@@ -25,7 +26,7 @@ type RequireError struct {
 	Name     string
 	Missing  []string // one sentence each
 	Do       []string // what to do about them
-	Estimate *Estimate
+	Estimate *forecast.Estimate
 	Code     int // exit code; 0 means 7, a missing resource
 }
 
@@ -61,49 +62,6 @@ func (e *RequireError) lack(missing, do string) {
 	if do != "" {
 		e.Do = append(e.Do, do)
 	}
-}
-
-// Text renders an estimate, one line per part, each after indent.
-func (e *Estimate) Text(indent string) string {
-	var lines []string
-	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
-	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
-	for _, x := range e.Teachers {
-		size := "of unknown size, so it is not counted below"
-		if x.Parameters > 0 {
-			size = quantity.Parameters(int64(x.Parameters)) + " parameters"
-		}
-		add("         teacher  %s: %s", x.Name, size)
-	}
-	e.memoryText(add)
-	kept := ""
-	if e.CompletionBytes > 0 {
-		kept = fmt.Sprintf(", and %s of completions at full length (store.samples.train)",
-			quantity.Bytes(e.CompletionBytes))
-	}
-	add("         disk     up to %s in the store%s", quantity.Bytes(e.Disk), kept)
-	if e.Completions == 0 {
-		return strings.Join(lines, "\n")
-	}
-	more := ""
-	if e.Sampled != e.Completions {
-		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
-	}
-	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
-		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
-	if n := e.FirstValues; n > 0 {
-		add("         before   %s of every problem, for its first value (algo.spo.first)",
-			quantity.Plural(n, "completion"))
-	}
-	e.phaseText(add)
-	return strings.Join(lines, "\n")
-}
-
-func headText(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %s in heads", quantity.Parameters(int64(n)))
 }
 
 // Suites finds the suites in the store that a configuration names, the newest of each
@@ -183,7 +141,7 @@ func RequireAll(ctx context.Context, db *store.DB, r *config.Resolved, on Proces
 	case lack == nil:
 		lack = without
 		lack.Missing = append(lack.Missing, stage.Unreadable(&r.Run)...)
-		if e, err := NewEstimateOn(r, on.Ranks); err == nil {
+		if e, err := forecast.Of(r, on.Ranks).Estimate(); err == nil {
 			lack.Estimate = &e
 		}
 	case without != nil:
@@ -221,9 +179,9 @@ func Require(r *config.Resolved, on Processes) error {
 			}
 		}
 	}
-	if estimate, err := NewEstimateOn(r, on.Ranks); err == nil {
+	if estimate, err := forecast.Of(r, on.Ranks).Estimate(); err == nil {
 		e.Estimate = &estimate
-		e.lackMemory(choice.GPU, DeviceMemory(c), memoryBytes(), on)
+		e.lackMemory(choice.GPU, device.Memory(c), device.HostMemory(), on)
 	}
 	if len(e.Missing) == 0 {
 		return nil
@@ -239,18 +197,18 @@ func Require(r *config.Resolved, on Processes) error {
 // that the plan assumes.
 func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processes) {
 	p := e.Estimate
-	needs, where, who, more := p.resident(on.Here), "this machine has", "the run needs", ""
+	needs, where, who, more := p.Resident(on.Here), "this machine has", "the run needs", ""
 	switch {
 	case on.Ranks == 1:
 		more = " or train.slices: 1"
-	case !p.onGPU:
+	case !p.OnGPU():
 		more = ", or run fewer ranks on a machine"
 	}
 	if on.Here > 1 {
 		who = fmt.Sprintf("%d ranks here need", on.Here)
 	}
-	if p.onGPU || gpu != nil {
-		needs, who = p.most(), "the run needs"
+	if p.OnGPU() || gpu != nil {
+		needs, who = p.Most(), "the run needs"
 		more += "; or let GPUs share the model: more --ranks with compute.tensor_parallel"
 		if on.Ranks > 1 {
 			who = "each rank needs"
@@ -259,8 +217,8 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 	switch {
 	case gpu != nil:
 		where = gpu.ID() + " has"
-	case p.onGPU:
-		have, where = figures{Memory: p.deviceBytes}.usable(), "the planned GPU ("+p.Device+") has room for"
+	case p.OnGPU():
+		have, where = p.Usable(), "the planned GPU ("+p.Device+") has room for"
 	}
 	if have > 0 && needs > have {
 		e.Code = 0
@@ -268,7 +226,7 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 				"compute.recompute: true"+more)
 	}
-	pinned := int64(on.Here) * p.pinned()
+	pinned := int64(on.Here) * p.Pinned()
 	if gpu != nil && host > 0 && pinned > host {
 		e.Code = 0
 		who := "the run pins"
@@ -289,7 +247,7 @@ func lackKernels(c *config.Run, lack func(missing, do string)) {
 	if !device.UsesGPU(c) {
 		return
 	}
-	arch, err := architectureOf(c, 0)
+	arch, err := forecast.Architecture(c)
 	if err == nil && arch.Recurrent() && !device.DeltaFits(arch.Delta, c.Train.Steps > 0 || c.SFT.Steps > 0) {
 		lack(fmt.Sprintf("kernels for linear attention with keys of %d and values of %d channels: a state of so many "+
 			"does not fit into the shared memory of a GPU's multiprocessor", arch.Delta.KeyDim, arch.Delta.ValueDim),
@@ -306,19 +264,6 @@ func RequireFiles(r *config.Resolved) error {
 		return nil
 	}
 	return e
-}
-
-// DeviceMemory returns the bytes of memory of the device that a configuration selects, 0 if
-// unknown.
-func DeviceMemory(c *config.Run) int64 {
-	choice, err := device.OfRun(c)
-	switch {
-	case err != nil:
-		return 0
-	case choice.GPU != nil:
-		return choice.GPU.Memory
-	}
-	return memoryBytes()
 }
 
 // lackFiles reports the weights, adapters and data of this machine that are missing.

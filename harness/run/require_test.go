@@ -6,16 +6,17 @@ import (
 	"testing"
 
 	"exp/harness/device"
+	"exp/harness/forecast"
 )
 
 // The ranks of a machine share its memory, and each has a GPU's. Ranks on other machines take none here.
 func TestRequireMemory(t *testing.T) {
 	r := smoke(t)
-	one, err := NewEstimate(r)
+	one, err := forecast.Of(r, 1).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	each, err := NewEstimateOn(r, 4)
+	each, err := forecast.Of(r, 4).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +30,12 @@ func TestRequireMemory(t *testing.T) {
 		have int64
 		want string
 	}{
-		{Alone(), nil, one.Resident(), ""},
-		{Alone(), nil, one.Resident() - 1, "memory: the run needs"},
-		{Processes{4, 1}, nil, each.Resident(), ""},
-		{Processes{4, 1}, nil, each.Resident() - 1, "memory: the run needs"},
-		{Processes{4, 4}, nil, 4 * each.Resident(), ""},
-		{Processes{4, 4}, nil, 4*each.Resident() - 1, "memory: 4 ranks here need"},
+		{Alone(), nil, (one.Total() + one.Program), ""},
+		{Alone(), nil, (one.Total() + one.Program) - 1, "memory: the run needs"},
+		{Processes{4, 1}, nil, (each.Total() + each.Program), ""},
+		{Processes{4, 1}, nil, (each.Total() + each.Program) - 1, "memory: the run needs"},
+		{Processes{4, 4}, nil, 4 * (each.Total() + each.Program), ""},
+		{Processes{4, 4}, nil, 4*(each.Total()+each.Program) - 1, "memory: 4 ranks here need"},
 		{Processes{4, 4}, gpu, each.Total(), ""},
 		{Processes{4, 4}, gpu, each.Total() - 1, "memory: each rank needs"},
 	} {
@@ -65,7 +66,7 @@ func TestRequirePinned(t *testing.T) {
 		{Processes{8, 4}, 4*each - 1, "memory: 4 ranks here pin 4.00 GiB", "use more --ranks, a smaller model or fewer " +
 			"compute.micro_batch_tokens"},
 	} {
-		e := &RequireError{Estimate: &Estimate{HostMemory: []Part{{"moments", each}}}}
+		e := &RequireError{Estimate: &forecast.Estimate{HostMemory: []forecast.Part{{Name: "moments", Bytes: each}}}}
 		e.lackMemory(gpu, gpu.Memory, tt.host, tt.on)
 		missing, do := strings.Join(e.Missing, ""), strings.Join(e.Do, "")
 		if (missing == "") != (tt.missing == "") || !strings.HasPrefix(missing, tt.missing) || do != tt.do {

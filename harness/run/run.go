@@ -18,6 +18,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 	"exp/kernels"
@@ -109,7 +110,7 @@ type execution struct {
 // finishes the current training step, saves a checkpoint and returns an
 // *InterruptedError; if a condition of run.stop_if holds, a *StoppedError.
 func (r *Runner) Execute(ctx context.Context, p *plan.Run) (Result, error) {
-	defer spaceCollections(&p.Config.Run)()
+	defer spaceCollections(forecast.HeapRoom(&p.Config.Run))()
 	x := &execution{Runner: r, p: p, done: make([]store.Stage, len(p.Stages))}
 	if err := x.register(context.WithoutCancel(ctx)); err != nil {
 		return x.result, err
@@ -138,7 +139,7 @@ func (x *execution) register(ctx context.Context) error {
 	}
 	x.run, _, err = x.DB.EnsureRun(ctx, store.NewRun{
 		RID: x.p.RID, XID: x.p.XID, Name: c.Run.Name, Task: c.Run.Task.Kind, Algo: c.Run.Algorithm(),
-		Model: modelName(&c.Run),
+		Model: c.Run.Model.Title(),
 		Seed:  x.p.Seed, Numerics: x.p.Numerics, StepsTotal: int64(c.Run.Train.Steps), Config: conf,
 		Code: x.p.Code[config.Train].Digest, Parent: parent,
 	})
@@ -289,7 +290,7 @@ func outputsOf(list []store.IO) []stage.Output {
 // env returns the environment of stage i.
 func (x *execution) env(i int, sid ident.Digest) *stage.Env {
 	return &stage.Env{Config: x.p.Config, Backend: x.Backend, Blobs: x.DB.Blobs, Dir: x.DB.RunDir(x.p.RID),
-		RID: x.p.RID, SID: sid, Placement: x.placement(x.p.Stages[i].Kind),
+		RID: x.p.RID, SID: sid, Placement: x.forecast().Placement(x.p.Stages[i].Kind),
 		Seed: x.p.Stages[i].Root, Suites: x.p.Suites, Prompter: x.p.External.Prompter,
 		Answers: store.JudgeDir(x.DB.Dir())}
 }

@@ -16,6 +16,7 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/fault"
 	"exp/harness/metric"
 	"exp/harness/plan"
@@ -107,7 +108,13 @@ func labOn(t *testing.T, be kernels.Backend) *lab {
 // smoke loads the smoke recipe with settings over it.
 func smoke(t *testing.T, sets ...string) *config.Resolved {
 	t.Helper()
-	r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: sets})
+	return recipe(t, "smoke_cpu.yaml", sets...)
+}
+
+// recipe loads a configuration of the repository.
+func recipe(t *testing.T, file string, sets ...string) *config.Resolved {
+	t.Helper()
+	r, err := config.Load(config.Input{File: "../../configs/" + file, Sets: sets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -678,14 +685,14 @@ func TestRequire(t *testing.T) {
 		t.Errorf("a suite and a folder: %v", err)
 	}
 	r = smoke(t, "compute.micro_batch_tokens=1000000000", "rollout.n=10000000")
-	if err := Require(r, Alone()); memoryBytes() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
+	if err := Require(r, Alone()); device.HostMemory() > 0 && (err == nil || !strings.Contains(err.Error(), "memory")) {
 		t.Errorf("a batch that no machine holds: %v", err)
 	}
 }
 
 // Where no GPU is, the memory of the one that the plan assumes must suffice, on each rank.
 func TestRequirePlannedMemory(t *testing.T) {
-	r := recipe(t, "flowrl_32b_math.yaml", noGPU)
+	r := recipe(t, "flowrl_32b_math.yaml", "compute.device=cuda:99")
 	for _, tt := range []struct {
 		ranks int
 		lacks bool

@@ -11,6 +11,7 @@ import (
 
 	"exp/experiments/store"
 	"exp/harness/config"
+	"exp/harness/forecast"
 	"exp/harness/plan"
 	"exp/harness/stage"
 )
@@ -126,7 +127,7 @@ func TestTeacherOfSource(t *testing.T) {
 	}
 	two := tutor(9)
 	held := func(list, sources string) int64 {
-		e, err := NewEstimate(smoke(t, append(sets(one), "algo.teachers="+list, "algo.teacher_sources="+sources)...))
+		e, err := forecast.Of(smoke(t, append(sets(one), "algo.teachers="+list, "algo.teacher_sources="+sources)...), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,11 +196,11 @@ func TestTeacherRefused(t *testing.T) {
 func TestTeacherThatRanksCannotShare(t *testing.T) {
 	l := newLab(t)
 	sets := []string{"model.arch={width: 128, heads: 4, kv_heads: 2, head_size: 32, ffn: 256}", "compute.tensor_parallel=2"}
-	if err := CheckRanks(smoke(t, append(sets, "algo.kind=grpo")...), 2); err != nil {
+	if err := forecast.CheckRanks(smoke(t, append(sets, "algo.kind=grpo")...), 2); err != nil {
 		t.Fatal(err)
 	}
 	folder := l.teacher()
-	err := CheckRanks(smoke(t, append(taught(folder), sets...)...), 2)
+	err := forecast.CheckRanks(smoke(t, append(taught(folder), sets...)...), 2)
 	if err == nil || !strings.Contains(err.Error(), "the teacher "+folder+": compute.tensor_parallel is 2") {
 		t.Errorf("a teacher of width 64 for two ranks: %v", err)
 	}

@@ -8,15 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryBytes returns the machine's memory, 0 if unknown.
-func memoryBytes() int64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return int64(info.Totalram) * int64(info.Unit)
-}
-
 // cpuSeconds returns the CPU time of all threads of this process.
 func cpuSeconds() float64 {
 	var u unix.Rusage

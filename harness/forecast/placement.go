@@ -1,4 +1,4 @@
-package run
+package forecast
 
 import (
 	"exp/harness/config"
@@ -133,56 +133,3 @@ func (f figures) usable() int64 { return f.Memory - f.Memory/64 }
 
 // fits reports whether the device has room for the plan.
 func (p planned) fits() bool { return p.gpu.Memory == 0 || sumParts(p.device) <= p.gpu.usable() }
-
-// placement returns where a stage of this run keeps its memory, if it learns or samples.
-func (x *execution) placement(kind config.Stage) stage.Placement {
-	c := &x.p.Config.Run
-	if kind != config.Train && kind != config.SFT && kind != config.EvalGen {
-		return stage.Placement{}
-	}
-	if !device.UsesGPU(c) {
-		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
-	}
-	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
-	if err != nil {
-		return stage.Placement{}
-	}
-	w := stage.Everyone(c, x.size())
-	if kind == config.Train {
-		w = stage.Learners(c, x.size())
-	}
-	return planOf(kind, c, arch, longestOf(kind, c, arch), w).placement
-}
-
-// size returns the number of ranks.
-func (x *execution) size() int {
-	if x.Ranks == nil {
-		return 1
-	}
-	return x.Ranks.Size()
-}
-
-// samplerPlacement returns where a rank that only samples keeps its memory. A run that only fine-tunes has none.
-func (x *execution) samplerPlacement() stage.Placement {
-	c := &x.p.Config.Run
-	arch, err := architectureOf(c, x.p.External.Prompter.Tokenizer.VocabSize())
-	if err != nil || c.Train.Steps == 0 {
-		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
-	}
-	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), stage.Samplers(c, x.size())).placement
-}
-
-// longestOf returns the length of the longest sequence of a stage.
-func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
-	if kind == config.EvalGen {
-		return min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
-	}
-	if n := c.SFT.MaxTokens; kind == config.SFT && n > 0 {
-		return min(arch.MaxPositions, n)
-	}
-	longest := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens
-	if c.Model.Init == "random" {
-		longest = min(longest, arch.MaxPositions)
-	}
-	return longest
-}

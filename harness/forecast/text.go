@@ -1,10 +1,54 @@
-package run
+package forecast
 
 import (
 	"fmt"
+	"strings"
 
 	"exp/experiments/quantity"
 )
+
+// Text renders an estimate, one line per part, each after indent.
+func (e *Estimate) Text(indent string) string {
+	var lines []string
+	add := func(format string, args ...any) { lines = append(lines, indent+fmt.Sprintf(format, args...)) }
+	add("needs    model    %s: %s parameters%s", e.Model, quantity.Parameters(int64(e.Parameters)), headText(e.Heads))
+	for _, x := range e.Teachers {
+		size := "of unknown size, so it is not counted below"
+		if x.Parameters > 0 {
+			size = quantity.Parameters(int64(x.Parameters)) + " parameters"
+		}
+		add("         teacher  %s: %s", x.Name, size)
+	}
+	e.memoryText(add)
+	kept := ""
+	if e.CompletionBytes > 0 {
+		kept = fmt.Sprintf(", and %s of completions at full length (store.samples.train)",
+			quantity.Bytes(e.CompletionBytes))
+	}
+	add("         disk     up to %s in the store%s", quantity.Bytes(e.Disk), kept)
+	if e.Completions == 0 {
+		return strings.Join(lines, "\n")
+	}
+	more := ""
+	if e.Sampled != e.Completions {
+		more = fmt.Sprintf(" (sampled: up to %d)", e.Sampled)
+	}
+	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
+		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
+	if n := e.FirstValues; n > 0 {
+		add("         before   %s of every problem, for its first value (algo.spo.first)",
+			quantity.Plural(n, "completion"))
+	}
+	e.phaseText(add)
+	return strings.Join(lines, "\n")
+}
+
+func headText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %s in heads", quantity.Parameters(int64(n)))
+}
 
 // memoryText renders the memory by part.
 func (e *Estimate) memoryText(add func(format string, args ...any)) {
@@ -18,12 +62,12 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 		add("         memory   %s of the GPU's and %s of its machine's on %s", quantity.Bytes(e.Total()),
 			quantity.Bytes(machine), who)
 	case e.Ranks > 0:
-		add("         memory   %s on %s", quantity.Bytes(e.Resident()), who)
+		add("         memory   %s on %s", quantity.Bytes(e.Total()+e.Program), who)
 	case e.onGPU:
 		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
 			quantity.Bytes(machine))
 	default:
-		add("         memory   %s in all", quantity.Bytes(e.Resident()))
+		add("         memory   %s in all", quantity.Bytes(e.Total()+e.Program))
 	}
 	e.partsText(add, e.Memory)
 	e.pinnedText(add, e.HostMemory)
@@ -75,7 +119,7 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 	}
 	does, where := "needs", ""
 	if !more {
-		if does = "pins"; e.pinned() == sumParts(e.HostMemory) {
+		if does = "pins"; e.Pinned() == sumParts(e.HostMemory) {
 			return
 		}
 	}
@@ -95,11 +139,11 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 // mostInTraining returns the memory of the device of a rank that needs most in training.
 func (e *Estimate) mostInTraining() int64 { return max(e.Total(), sumParts(e.SamplerMemory)) }
 
-// most returns the memory of the device of a rank that needs most in some stage.
-func (e *Estimate) most() int64 { return max(e.mostInTraining(), sumParts(e.SFTMemory)) }
+// Most returns the memory of the device of a rank that needs most in some stage.
+func (e *Estimate) Most() int64 { return max(e.mostInTraining(), sumParts(e.SFTMemory)) }
 
-// pinned returns the memory that a rank which learns pins in some stage.
-func (e *Estimate) pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory)) }
+// Pinned returns the memory that a rank which learns pins in some stage.
+func (e *Estimate) Pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory)) }
 
 // training returns what so many ranks on a machine take in training, without their programs. If it has all
 // ranks, it has those that only sample; else it may have any.
@@ -110,7 +154,7 @@ func (e *Estimate) training(ranks int) int64 {
 	return int64(ranks) * e.mostInTraining()
 }
 
-// resident returns what so many ranks take of their machine's memory, which computes on its CPU.
-func (e *Estimate) resident(ranks int) int64 {
+// Resident returns what so many ranks take of their machine's memory, which computes on its CPU.
+func (e *Estimate) Resident(ranks int) int64 {
 	return max(e.training(ranks), int64(ranks)*sumParts(e.SFTMemory)) + int64(ranks)*e.Program
 }

@@ -1,4 +1,4 @@
-package run
+package forecast
 
 import (
 	"strings"
@@ -92,22 +92,12 @@ func TestPlacementOfSamplers(t *testing.T) {
 		return planOnGPU(figures{"", memory}, config.Train, &r.Run, arch, longestOf(config.Train, &r.Run, arch), w).placement
 	}
 	large := publishedGPUs()[1].Memory
-	learner, sampler := plan(large, stage.Learners(&r.Run, 8)), plan(large, stage.Samplers(&r.Run, 8))
-	both := plan(large, stage.Everyone(&r.Run, 8))
+	sampler, both := plan(large, stage.Samplers(&r.Run, 8)), plan(large, stage.Everyone(&r.Run, 8))
 	if both.CacheTokens == 0 || sampler.Offload != (train.Offload{}) || sampler.CacheTokens < 2*both.CacheTokens {
 		t.Errorf("a rank that does both has %+v, a sampler %+v", both, sampler)
 	}
 	if got := plan(1<<40, stage.Samplers(&r.Run, 8)); got != (stage.Placement{}) {
 		t.Errorf("with room a sampler has %+v", got)
-	}
-	o := order{Kind: config.Train, Placement: learner, Sampling: sampler}
-	for rank := range 8 {
-		if got := o.placement(&r.Run, rank, 8); (got == sampler) != (rank >= 6) || got != sampler && got != learner {
-			t.Errorf("rank %d of 8 has %+v", rank, got)
-		}
-	}
-	if o.Kind = config.SFT; o.placement(&r.Run, 7, 8) != learner {
-		t.Error("in SFT all ranks learn")
 	}
 }
 
@@ -116,7 +106,7 @@ func TestPlacementOfSamplers(t *testing.T) {
 func TestLeastCache(t *testing.T) {
 	for _, set := range []string{"compute.device=cpu", noGPU} {
 		r := recipe(t, "smoke_cpu.yaml", "rollout.cache_tokens=3", set)
-		e, err := NewEstimate(r)
+		e, err := Of(r, 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package run
+package forecast
 
 import (
 	"slices"
@@ -18,6 +18,12 @@ func recipe(t *testing.T, file string, sets ...string) *config.Resolved {
 	return r
 }
 
+// smoke loads the smoke recipe with settings over it.
+func smoke(t *testing.T, sets ...string) *config.Resolved {
+	t.Helper()
+	return recipe(t, "smoke_cpu.yaml", sets...)
+}
+
 // noGPU selects a GPU that no machine has: the plan is for a published one everywhere.
 const noGPU = "compute.device=cuda:99"
 
@@ -25,7 +31,7 @@ const noGPU = "compute.device=cuda:99"
 // parameters from them, and activations where ranks share products.
 func TestPhases(t *testing.T) {
 	r := recipe(t, "flowrl_7b_math.yaml", "train.slices=8", noGPU)
-	e, err := NewEstimateOn(r, 8)
+	e, err := Of(r, 8).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +51,7 @@ func TestPhases(t *testing.T) {
 		t.Errorf("phases %+v", e.Phases)
 	}
 	shared := recipe(t, "flowrl_7b_math.yaml", "compute.tensor_parallel=8", noGPU)
-	s, err := NewEstimateOn(shared, 8)
+	s, err := Of(shared, 8).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +64,7 @@ func TestPhases(t *testing.T) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
-	alone, err := NewEstimate(r)
+	alone, err := Of(r, 1).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +76,7 @@ func TestPhases(t *testing.T) {
 			t.Errorf("the text of one GPU lacks %q or has traffic:\n%s", want, text)
 		}
 	}
-	cpu, err := NewEstimateOn(recipe(t, "countdown_cpu_flowrl.yaml"), 2)
+	cpu, err := Of(recipe(t, "countdown_cpu_flowrl.yaml"), 2).Estimate()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,8 +90,8 @@ func TestPhases(t *testing.T) {
 func TestPhasesAhead(t *testing.T) {
 	var before map[string]Phase
 	for _, k := range []string{"2", "4", "6"} {
-		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", "train.slices=8", "rollout.staleness=1",
-			"compute.rollout_ranks="+k), 8)
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", "train.slices=8", "rollout.staleness=1",
+			"compute.rollout_ranks="+k), 8).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +143,7 @@ func TestPlanOfRolloutTensor(t *testing.T) {
 	const copied, cache = "policy: copy of weights for sampling", "key/value cache of the sampler"
 	plan := func(sets ...string) Estimate {
 		t.Helper()
-		e, err := NewEstimateOn(recipe(t, "flowrl_32b_math.yaml", append(sets, noGPU, "rollout.cache_tokens=100000")...), 32)
+		e, err := Of(recipe(t, "flowrl_32b_math.yaml", append(sets, noGPU, "rollout.cache_tokens=100000")...), 32).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +176,7 @@ func TestPlanOfRoles(t *testing.T) {
 		if validates {
 			sets[len(sets)-1] = "eval.online.every_steps=10"
 		}
-		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", sets...), 8)
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", sets...), 8).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,33 +202,33 @@ func TestPlanOfSFT(t *testing.T) {
 		samplers string
 		more     bool
 	}{{"0", false}, {"3", true}} {
-		e, err := NewEstimateOn(smoke(t, "rollout={staleness: 1, max_sequences: 4}", "train.slices=4",
-			"compute.rollout_ranks="+tt.samplers), 4)
+		e, err := Of(smoke(t, "rollout={staleness: 1, max_sequences: 4}", "train.slices=4",
+			"compute.rollout_ranks="+tt.samplers), 4).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
 		sft := 4 * (sumParts(e.SFTMemory) + e.Program)
-		if got := e.resident(4); got < sft || (got == sft) != tt.more {
+		if got := e.Resident(4); got < sft || (got == sft) != tt.more {
 			t.Errorf("%s of 4 ranks only sample: they need %d bytes, in SFT %d", tt.samplers, got, sft)
 		}
 		if text := e.Text(""); strings.Contains(text, "on each of 4 ranks "+says) != tt.more {
 			t.Errorf("%s of 4 ranks only sample:\n%s", tt.samplers, text)
 		}
-		if got, want := e.resident(1), e.most()+e.Program; got != want || e.most() < sumParts(e.SFTMemory) {
+		if got, want := e.Resident(1), e.Most()+e.Program; got != want || e.Most() < sumParts(e.SFTMemory) {
 			t.Errorf("%s of 4 ranks only sample: one needs %d bytes, want %d", tt.samplers, got, want)
 		}
 	}
 	tuned := []string{"train.lora.rank=4", "sft={steps: 1, optim: {lr: 1e-5}}", noGPU, "rollout.cache_tokens=100000"}
 	for offload, says := range map[string]string{"none": says, "moments": says,
 		"auto": "56.7 GiB  policy: moments of the optimizer, in this machine's pinned memory"} {
-		e, err := NewEstimate(recipe(t, "flowrl_7b_math.yaml", append(tuned, "compute.offload="+offload)...))
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", append(tuned, "compute.offload="+offload)...), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.most() != sumParts(e.SFTMemory) || e.most() <= e.Total() || !strings.Contains(e.Text(""), says) {
-			t.Errorf("offload %s: needs %d bytes, in SFT %d:\n%s", offload, e.most(), sumParts(e.SFTMemory), e.Text(""))
+		if e.Most() != sumParts(e.SFTMemory) || e.Most() <= e.Total() || !strings.Contains(e.Text(""), says) {
+			t.Errorf("offload %s: needs %d bytes, in SFT %d:\n%s", offload, e.Most(), sumParts(e.SFTMemory), e.Text(""))
 		}
-		if got, want := e.pinned(), sumParts(e.SFTHostMemory); got != want || (got == 0) != (offload == "none") {
+		if got, want := e.Pinned(), sumParts(e.SFTHostMemory); got != want || (got == 0) != (offload == "none") {
 			t.Errorf("offload %s: pins %d bytes, in SFT %d", offload, got, want)
 		}
 	}
@@ -232,8 +238,8 @@ func TestPlanOfSFT(t *testing.T) {
 func TestPlanOfSamplersScratch(t *testing.T) {
 	const scratch = "scratch memory of the kernels"
 	for _, shared := range []string{"1", "2"} {
-		e, err := NewEstimateOn(recipe(t, "flowrl_7b_math.yaml", "train.slices=4", "rollout.staleness=1", noGPU,
-			"compute.rollout_ranks=4", "compute.tensor_parallel="+shared), 8)
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", "train.slices=4", "rollout.staleness=1", noGPU,
+			"compute.rollout_ranks=4", "compute.tensor_parallel="+shared), 8).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}

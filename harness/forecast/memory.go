@@ -1,15 +1,12 @@
-package run
+package forecast
 
 import (
-	"encoding/json"
 	"runtime"
-	"runtime/debug"
 
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/kernels"
-	"exp/kernels/heap"
 	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/generate"
@@ -431,47 +428,4 @@ func deltaScratch(arch model.Config, tokens, longest int) int {
 	states := 3 + keep + 1 + 2*(longest/keep+1)
 	back := states*s.KeyDim*kernels.Lanes + keep*kernels.Lanes + 4*tokens*s.KeyDim
 	return max(back, tokens*strip, 2*s.State()/s.Values+2*scaled*s.KeyDim)
-}
-
-// forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,
-// which needs most, also gets the pages of the program's file that only the start needed.
-func forget(be kernels.Backend, kind config.Stage) {
-	takePeak(be)
-	if kind.Facts().Learns {
-		checkpoint.DropProgramPages()
-	}
-	debug.FreeOSMemory()
-	heap.Trim()
-}
-
-// takePeak returns the peak of bytes allocated on a device since the last call; 0 if
-// the backend does not count.
-func takePeak(be kernels.Backend) int64 {
-	if b, ok := be.(interface{ TakePeak() int64 }); ok {
-		return b.TakePeak()
-	}
-	return 0
-}
-
-// memoryUse is recorded under "memory" in the result of a learning stage.
-type memoryUse struct {
-	Peak    int64 `json:"peak_bytes"`    // on the device, measured
-	Planned int64 `json:"planned_bytes"` // as planned
-}
-
-// withMemory adds a stage's device memory to its summary, a JSON object.
-func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak int64) (json.RawMessage, error) {
-	if peak == 0 || !kind.Facts().Learns {
-		return summary, nil
-	}
-	e, err := x.estimate()
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(summary, &fields); err != nil {
-		return nil, err
-	}
-	fields["memory"] = memoryUse{Peak: peak, Planned: e.planned(kind)}
-	return json.Marshal(fields)
 }

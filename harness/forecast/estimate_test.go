@@ -1,4 +1,4 @@
-package run
+package forecast
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func TestEstimateSampled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := NewEstimate(r)
+		e, err := Of(r, 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +42,7 @@ func TestEstimateWaiting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := NewEstimate(r)
+		e, err := Of(r, 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestEstimateCheckpoints(t *testing.T) {
 		"every_steps: 2, every_minutes: 0, keep: 3": 3, "every_steps: 0, every_minutes: 15, keep: 3": 3,
 		"every_steps: 0, every_minutes: 0, keep: 3": 1,
 	} {
-		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "checkpoint={"+checkpoints+"}"))
+		e, err := Of(recipe(t, "smoke_cpu.yaml", "checkpoint={"+checkpoints+"}"), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestEstimateCheckpoints(t *testing.T) {
 // The store keeps all completions of training, or a share of them: 4 steps of 32 here.
 func TestEstimateCompletions(t *testing.T) {
 	for share, want := range map[string]int64{"all": 4 * 32 * (24*12 + 160), "sampled(0.25)": 32 * (24*12 + 160), "none": 0} {
-		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "store.samples.train="+share))
+		e, err := Of(recipe(t, "smoke_cpu.yaml", "store.samples.train="+share), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func TestEstimateCompletions(t *testing.T) {
 // One update is not "1 updates".
 func TestEstimateOneUpdate(t *testing.T) {
 	for prompts, want := range map[string]string{"4": "2 updates", "8": "1 update"} {
-		e, err := NewEstimate(recipe(t, "smoke_cpu.yaml", "train.prompts_per_update="+prompts))
+		e, err := Of(recipe(t, "smoke_cpu.yaml", "train.prompts_per_update="+prompts), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}

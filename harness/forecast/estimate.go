@@ -1,16 +1,12 @@
-package run
+package forecast
 
 import (
-	"fmt"
-
 	"exp/harness/config"
 	"exp/harness/device"
-	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/train"
 	"exp/train/generate"
 	"exp/train/model"
-	"exp/train/published"
 	"exp/train/rl"
 )
 
@@ -76,16 +72,19 @@ func (e Estimate) Total() int64 { return sumParts(e.Memory) }
 // inMachine returns the memory for arrays of this machine that a rank takes at its peak.
 func (e *Estimate) inMachine() int64 {
 	if e.onGPU {
-		return e.pinned()
+		return e.Pinned()
 	}
 	return max(e.Total(), sumParts(e.SFTMemory))
 }
 
-// Resident returns the memory that the process takes on a machine that computes on its CPU.
-func (e Estimate) Resident() int64 { return e.Total() + e.Program }
+// OnGPU reports whether Memory is a GPU's.
+func (e *Estimate) OnGPU() bool { return e.onGPU }
 
-// planned is Total for one learning stage.
-func (e Estimate) planned(kind config.Stage) int64 {
+// Usable returns how much of the memory of the GPU planned for a plan may fill.
+func (e *Estimate) Usable() int64 { return figures{Memory: e.deviceBytes}.usable() }
+
+// Planned is Total for one learning stage.
+func (e Estimate) Planned(kind config.Stage) int64 {
 	if kind == config.SFT {
 		return sumParts(e.SFTMemory)
 	}
@@ -99,42 +98,10 @@ func sumParts(parts []Part) (bytes int64) {
 	return bytes
 }
 
-// architectureOf returns the configured architecture; it needs no weights. vocab is
-// the size of the tokenizer's vocabulary; 0 reads the tokenizer.
-func architectureOf(c *config.Run, vocab int) (model.Config, error) {
-	if c.Model.Init == "pretrained" {
-		if arch, err := stage.ReadArchitecture(c); err == nil {
-			return arch, nil
-		}
-		if arch, ok := published.Model(c.Model.Name()); ok {
-			return arch, nil
-		}
-		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Name())
-	}
-	if vocab == 0 {
-		tok, err := prompt.Tokenizer(c)
-		if err != nil {
-			return model.Config{}, err
-		}
-		vocab = tok.VocabSize()
-	}
-	return stage.ModelConfig(c, vocab), nil
-}
-
-// NewEstimate estimates what a run of this configuration needs while training.
-func NewEstimate(r *config.Resolved) (Estimate, error) { return newEstimate(r, 0, 1) }
-
-// NewEstimateOn is NewEstimate for each of several ranks.
-func NewEstimateOn(r *config.Resolved, ranks int) (Estimate, error) { return newEstimate(r, 0, ranks) }
-
-// estimate is NewEstimate for this run.
-func (x *execution) estimate() (Estimate, error) {
-	return newEstimate(x.p.Config, x.p.External.Prompter.Tokenizer.VocabSize(), x.size())
-}
-
-func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
-	c := &r.Run
-	arch, err := architectureOf(c, vocab)
+// Estimate estimates what the run needs while training.
+func (r Run) Estimate() (Estimate, error) {
+	c, ranks := &r.Config.Run, max(1, r.Ranks)
+	arch, err := architectureOf(c, r.Vocab)
 	if err != nil {
 		return Estimate{}, err
 	}
@@ -142,7 +109,7 @@ func newEstimate(r *config.Resolved, vocab, ranks int) (Estimate, error) {
 		return untrainedEstimate(c, arch, ranks), nil
 	}
 	needs, heads := policyOf(c)
-	e := Estimate{Model: modelName(c), Completions: c.Train.PromptsPerStep * c.Rollout.N,
+	e := Estimate{Model: c.Model.Title(), Completions: c.Train.PromptsPerStep * c.Rollout.N,
 		Updates: c.Train.PromptsPerStep / c.Train.PromptsPerUpdate * c.Algo.Epochs, FirstValues: stage.FirstValues(c)}
 	e.Parameters, e.Heads = model.Parameters(arch, heads)
 	for _, x := range teachersOf(c) {
@@ -256,7 +223,7 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 // untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn conversations,
 // if it does, and to sample, if it has suites.
 func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
-	e := Estimate{Model: modelName(c), onGPU: device.UsesGPU(c)}
+	e := Estimate{Model: c.Model.Title(), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
 	if e.weights = 4 * int64(e.Parameters); ranks > 1 {
 		e.Ranks = ranks
@@ -344,8 +311,8 @@ func sampledPerStep(c *config.Run) int {
 	return n
 }
 
-// stageBytes returns the most bytes that a stage writes as files.
-func (e *Estimate) stageBytes(kind config.Stage) int64 {
+// StageBytes returns the most bytes that a stage writes as files.
+func (e *Estimate) StageBytes(kind config.Stage) int64 {
 	switch kind {
 	case config.Init:
 		return e.initial

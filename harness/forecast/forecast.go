@@ -1,0 +1,98 @@
+// Package forecast says what a run needs before it begins, from its configuration alone: memory of devices and of
+// their machines, disk, and what ranks send one another. It plans where a stage keeps its memory, and whether so many
+// ranks can share the work. It measures nothing and computes nothing of the run: what a stage really takes is recorded
+// next to its forecast (harness/run).
+package forecast
+
+import (
+	"fmt"
+
+	"exp/harness/config"
+	"exp/harness/device"
+	"exp/harness/prompt"
+	"exp/harness/stage"
+	"exp/train/model"
+	"exp/train/published"
+)
+
+// Run is a run to forecast.
+type Run struct {
+	Config *config.Resolved
+	Ranks  int // that share the work; 0 and 1: one process
+	Vocab  int // size of the tokenizer's vocabulary; 0 reads the tokenizer
+}
+
+// Of is the run of a configuration on so many ranks, or in one process.
+func Of(r *config.Resolved, ranks int) Run { return Run{Config: r, Ranks: ranks} }
+
+// Placement returns where a rank that learns keeps the memory of a stage, if that learns or samples.
+func (r Run) Placement(kind config.Stage) stage.Placement {
+	c, ranks := &r.Config.Run, max(1, r.Ranks)
+	if kind != config.Train && kind != config.SFT && kind != config.EvalGen {
+		return stage.Placement{}
+	}
+	if !device.UsesGPU(c) {
+		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+	}
+	arch, err := architectureOf(c, r.Vocab)
+	if err != nil {
+		return stage.Placement{}
+	}
+	w := stage.Everyone(c, ranks)
+	if kind == config.Train {
+		w = stage.Learners(c, ranks)
+	}
+	return planOf(kind, c, arch, longestOf(kind, c, arch), w).placement
+}
+
+// SamplerPlacement returns where a rank that only samples keeps its memory. A run that only fine-tunes has none.
+func (r Run) SamplerPlacement() stage.Placement {
+	c := &r.Config.Run
+	arch, err := architectureOf(c, r.Vocab)
+	if err != nil || c.Train.Steps == 0 {
+		return stage.Placement{CacheTokens: c.Rollout.CacheTokens}
+	}
+	w := stage.Samplers(c, max(1, r.Ranks))
+	return planOf(config.Train, c, arch, longestOf(config.Train, c, arch), w).placement
+}
+
+// Architecture returns the architecture of a run's model. It needs no weights, and knows published models that are
+// not here.
+func Architecture(c *config.Run) (model.Config, error) { return architectureOf(c, 0) }
+
+// architectureOf returns the configured architecture; it needs no weights. vocab is
+// the size of the tokenizer's vocabulary; 0 reads the tokenizer.
+func architectureOf(c *config.Run, vocab int) (model.Config, error) {
+	if c.Model.Init == "pretrained" {
+		if arch, err := stage.ReadArchitecture(c); err == nil {
+			return arch, nil
+		}
+		if arch, ok := published.Model(c.Model.Name()); ok {
+			return arch, nil
+		}
+		return model.Config{}, fmt.Errorf("the architecture of %q is not known", c.Model.Name())
+	}
+	if vocab == 0 {
+		tok, err := prompt.Tokenizer(c)
+		if err != nil {
+			return model.Config{}, err
+		}
+		vocab = tok.VocabSize()
+	}
+	return stage.ModelConfig(c, vocab), nil
+}
+
+// longestOf returns the length of the longest sequence of a stage.
+func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
+	if kind == config.EvalGen {
+		return min(arch.MaxPositions, c.Data.MaxPromptTokens+c.Eval.Final.MaxNewTokens)
+	}
+	if n := c.SFT.MaxTokens; kind == config.SFT && n > 0 {
+		return min(arch.MaxPositions, n)
+	}
+	longest := c.Data.MaxPromptTokens + c.Rollout.MaxNewTokens
+	if c.Model.Init == "random" {
+		longest = min(longest, arch.MaxPositions)
+	}
+	return longest
+}
