@@ -23,7 +23,6 @@ func longFunctions() map[string]string {
 	return map[string]string{
 		"eval/suite.Catalog":                "a table",
 		"harness/config.foreignNames":       "a table",
-		"harness/config.trainChecks":        "a list of checks, each a line or two",
 		"kernels/kerneltest.bounds":         "a table",
 		"kernels/kerneltest.checkEmpty":     "every operation once, on nothing",
 		"kernels/kerneltest.normBenchmarks": "a table of benchmarks",

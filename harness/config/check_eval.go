@@ -1,0 +1,99 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"exp/experiments/spelling"
+)
+
+func evalChecks() []check {
+	list := []check{
+		{[]string{"eval.online.every_steps", "data.val.source"}, func(r *Run) (string, string) {
+			if r.Eval.Online.EverySteps > 0 && r.Data.Val.Source == None {
+				return "eval.online.every_steps is set, but data.val.source is none",
+					"give data.val a source, or eval.online.every_steps: 0"
+			}
+			return "", ""
+		}},
+		{[]string{"eval.online.problems", "data.val.size"}, func(r *Run) (string, string) {
+			if have := r.Data.Val.Size; have > 0 && r.Eval.Online.Problems > have {
+				return fmt.Sprintf("eval.online.problems (%d) is above data.val.size (%d)", r.Eval.Online.Problems,
+					have), "0 takes all"
+			}
+			return "", ""
+		}},
+		greedy("eval.online", func(r *Run) (int, float64) { return r.Eval.Online.N, r.Eval.Online.Temperature }),
+		greedy("eval.final", func(r *Run) (int, float64) { return r.Eval.Final.N, r.Eval.Final.Temperature }),
+		{[]string{"eval.final.pass_k", "eval.final.n"}, func(r *Run) (string, string) {
+			last := 0
+			for _, k := range r.Eval.Final.PassK {
+				switch {
+				case k > r.Eval.Final.N:
+					return fmt.Sprintf("eval.final.pass_k has %d, above eval.final.n (%d)", k, r.Eval.Final.N),
+						"pass@k needs at least k completions; it is never extrapolated"
+				case k <= last:
+					return fmt.Sprintf("eval.final.pass_k is not rising at %d", k),
+						"list each k once, the smallest first"
+				}
+				last = k
+			}
+			return "", ""
+		}},
+		{[]string{"eval.final.suites"}, func(r *Run) (string, string) {
+			for i, s := range r.Eval.Final.Suites {
+				if slices.Contains(r.Eval.Final.Suites[:i], s) {
+					return fmt.Sprintf("eval.final.suites has %s twice", s), "name each suite once"
+				}
+			}
+			return "", ""
+		}},
+		{[]string{"eval.final.graders", "task.kind"}, func(r *Run) (string, string) {
+			own := slices.ContainsFunc(r.Eval.Final.Suites, func(s string) bool { return s == "test" || s == "val" })
+			if own && len(r.Eval.Final.Graders) > 0 && r.Task.Kind != "math" {
+				return fmt.Sprintf("eval.final.graders compare answers, but the run's own data is of the task %s, "+
+						"which has its own grader", r.Task.Kind),
+					"leave test and val out of eval.final.suites, or leave the graders out"
+			}
+			return "", ""
+		}},
+		{[]string{"compare.vary"}, func(r *Run) (string, string) {
+			for _, glob := range r.Compare.Vary {
+				if !matchesAny(glob) {
+					help := ""
+					if near := spelling.Nearest(glob, append(paths(), blocks()...)); near != "" {
+						help = fmt.Sprintf("did you mean %q?", near)
+					}
+					return fmt.Sprintf("compare.vary names %q, which matches no key", glob), help
+				}
+			}
+			return "", ""
+		}},
+	}
+	return append(list,
+		hasSplit("val", func(r *Run) Split { return r.Data.Val }),
+		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
+}
+
+// hasSplit checks that a suite of the run's own data has data.
+func hasSplit(suite string, split func(r *Run) Split) check {
+	source := "data." + suite + ".source"
+	return check{[]string{"eval.final.suites", source}, func(r *Run) (string, string) {
+		if slices.Contains(r.Eval.Final.Suites, suite) && split(r).Source == None {
+			return fmt.Sprintf("eval.final.suites has %s, but %s is none", suite, source),
+				fmt.Sprintf("give data.%s a source, or leave the suite out", suite)
+		}
+		return "", ""
+	}}
+}
+
+// greedy checks that several completions of a problem can differ.
+func greedy(block string, values func(r *Run) (n int, temperature float64)) check {
+	return check{[]string{block + ".temperature", block + ".n"}, func(r *Run) (string, string) {
+		if n, temperature := values(r); n > 1 && temperature == 0 {
+			return fmt.Sprintf("%s.temperature is 0, so all %d completions of a problem are the same", block, n),
+				"n: 1, or a temperature above 0"
+		}
+		return "", ""
+	}}
+}
