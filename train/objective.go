@@ -29,9 +29,9 @@ type objective struct {
 	likely      float64
 
 	// Of the whole mini-batch; at and row count its tokens and rows added so far.
-	picked  []bool         // nil unless the loss picks tokens
-	center  []rl.RowCenter // nil unless the loss reads its groups
-	answer  []bool         // nil unless reference answers are learned
+	picked  []bool          // nil unless the loss picks tokens
+	rows    rl.RowConstants // empty unless the loss reads its groups
+	answer  []bool          // nil unless reference answers are learned
 	bypass  *bypass
 	at, row int
 }
@@ -57,14 +57,14 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	}
 	l.policy = l.start()
-	if c.Correction.Bypass == 0 && l.policy.Pick == nil && l.policy.Center == nil {
+	if c.Correction.Bypass == 0 && l.policy.Pick == nil && l.policy.Constants == nil {
 		return l
 	}
 	mini := b.part(0, hi, t.passes.logProbs(t.policy.m, b, 0, hi, c.Sampling.Temperature))
 	tokens := len(mini.Mask)
 	if c.Correction.Bypass == 0 {
-		if l.policy.Center != nil {
-			l.center = l.policy.Center(mini, b.problems())
+		if l.policy.Constants != nil {
+			l.rows = l.policy.Constants(mini, b.problems())
 		}
 		if l.policy.Pick != nil {
 			l.picked = make([]bool, tokens)
@@ -115,9 +115,7 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 		if l.picked != nil {
 			m.Picked = l.picked[l.at:end]
 		}
-		if l.center != nil {
-			m.Center = l.center[l.row:last]
-		}
+		m.RowConstants = l.rows.Part(l.row, last)
 		l.policy.Add(m)
 	}
 	if l.answer != nil {

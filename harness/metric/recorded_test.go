@@ -66,7 +66,7 @@ func recorded(t *testing.T) []string {
 	var pair rl.DPOStats
 	one := []float64{0, 0}
 	rl.DPO(one, &rl.Batch[float64]{Rows: rl.Rows{0, 1, 2}, Mask: []bool{true, true}, LogProb: one, OldLogProb: one,
-		Adv: one}, []rl.RowCenter{{Preference: rl.Preference{Side: 1}}, {Preference: rl.Preference{Side: -1}}}, &pair)
+		Adv: one}, []rl.Preference{{Side: 1}, {Side: -1}}, &pair)
 	add(pair.Metrics())
 	add((&rl.ValueStats{}).Metrics())
 	add((&rl.PrimeStats{}).Metrics())

@@ -43,7 +43,7 @@
 //
 // Other policy losses replace PPO (verl's loss_mode in brackets): Reinforce (gpg), GSPO
 // (gspo), SAPO (sapo), CISPO (cispo), DPPO (dppo_tv, dppo_kl), DRO (dro), GMPO (geo_mean),
-// GVPO after GVPOCenters (the recipe's gvpo), DPO after DPOPairs (the recipe spin),
+// GVPO after GVPOMeans (the recipe's gvpo), DPO after DPOPairs (the recipe spin),
 // ClipCov after ClipCovTokens (clip_cov), KLCov after KLCovTokens (kl_cov), Bypass
 // (bypass_mode). GSPO and SAPO expect coefficients of SeqMeanTokenMean, GMPO and GVPO read
 // none. Megatron-LM's GRPO is MegatronAdvantage and MegatronGRPO, which includes the KL

@@ -68,12 +68,12 @@ func softplus(x float64) float64 {
 //	Σ (margin/Beta - 1/(2·Beta))² / pairs        IPO: arXiv:2310.12036 eq. 17
 //
 // A pair is weighted by the mean of its rows' mean Weight.
-func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []RowCenter {
+func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []Preference {
 	c.check()
 	sameLen(b.Rows.Len(), len(group))
 	type row struct{ d, score, weight float64 }
 	rows := make([]row, len(group))
-	list := make([]RowCenter, len(group))
+	list := make([]Preference, len(group))
 	var pairs [][2]int
 	for _, members := range groupMembers(group) {
 		best, worst := -1, -1
@@ -100,23 +100,23 @@ func DPOPairs[T Float](b *Batch[T], group []int, c DPOConfig) []RowCenter {
 		loss, slope := c.pair(margin)
 		share := (best.weight + worst.weight) / 2 / float64(len(pairs))
 		slope = float64(float64(share*slope) * c.Beta)
-		list[p[0]].Preference = Preference{Side: 1, Margin: margin, Slope: slope, Loss: float64(share * loss)}
-		list[p[1]].Preference = Preference{Side: -1, Margin: margin, Slope: -slope}
+		list[p[0]] = Preference{Side: 1, Margin: margin, Slope: slope, Loss: float64(share * loss)}
+		list[p[1]] = Preference{Side: -1, Margin: margin, Slope: -slope}
 	}
 	return list
 }
 
-// DPO adds the loss of direct preference optimization to s, and its gradient to dlogProb [N]. rows [B] are from
+// DPO adds the loss of direct preference optimization to s, and its gradient to dlogProb [N]. pairs [B] is from
 // DPOPairs. The rows of a pair may lie in different micro-batches. Completions of the policy itself make it
 // online DPO (arXiv:2402.04792), as in verl's recipe spin.
-func DPO[T Float](dlogProb []T, b *Batch[T], rows []RowCenter, s *DPOStats) {
+func DPO[T Float](dlogProb []T, b *Batch[T], pairs []Preference, s *DPOStats) {
 	b.check(dlogProb)
-	sameLen(b.Rows.Len(), len(rows))
-	for i, p := range rows {
+	sameLen(b.Rows.Len(), len(pairs))
+	for i, p := range pairs {
 		if p.Side == 0 {
 			continue
 		}
-		s.add(p.Preference)
+		s.add(p)
 		for t := b.Rows[i]; t < b.Rows[i+1]; t++ {
 			if b.Mask[t] {
 				d, _ := b.move(t)
@@ -185,8 +185,10 @@ func dpoLoss() PolicyLoss {
 		Start: func(c Settings, _ Others) LossRun {
 			d, s := read(c), new(DPOStats)
 			return LossRun{
-				Center:  func(mini *Batch[float32], group []int) []RowCenter { return DPOPairs(mini, group, d) },
-				Add:     func(m *Micro) { DPO(m.DLogProb, m.Batch, m.Center, s) },
+				Constants: func(mini *Batch[float32], group []int) RowConstants {
+					return RowConstants{Pairs: DPOPairs(mini, group, d)}
+				},
+				Add:     func(m *Micro) { DPO(m.DLogProb, m.Batch, m.Pairs, s) },
 				Metrics: s.Metrics,
 			}
 		}}

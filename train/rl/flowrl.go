@@ -65,7 +65,7 @@ const maxLogWeight = 80
 type FlowRLConfig struct {
 	Beta        float64   // scale of the reward [15]
 	UseLogZ     bool      // false: log Z is 0 [true]
-	GroupLogZ   bool      // log Z is an estimate from the group, without a head; see FlowRLCenters
+	GroupLogZ   bool      // log Z is an estimate from the group, without a head; see FlowRLMeans
 	WeightLevel Level     // [WeightSum]
 	WeightLow   float64   // bounds of the weight [0]
 	WeightHigh  float64   // [10]; math.Inf(1) means no bound
@@ -181,7 +181,7 @@ func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c Flo
 	}
 }
 
-// FlowRLCenters returns, for each row of a whole mini-batch, log Z as its group of
+// FlowRLMeans returns, for each row of a whole mini-batch, log Z as its group of
 // completions shows it: the mean over the group of
 //
 //	Beta·mean(Adv) + mean(refLogProb) - mean(logProb)
@@ -189,11 +189,11 @@ func FlowRL[T Float](dlogProb, dlogZ []T, b *Batch[T], logZ []T, rows int, c Flo
 // where the group's residuals add up to 0. It is constant to the gradient. So trains VarGrad
 // (arXiv:2010.10436), trajectory balance without a head. group [B] numbers the groups; rows with nothing
 // unmasked do not count.
-func FlowRLCenters[T Float](b *Batch[T], group []int, c FlowRLConfig) []RowCenter {
+func FlowRLMeans[T Float](b *Batch[T], group []int, c FlowRLConfig) []GroupMean {
 	c.check()
 	sameLen(b.Rows.Len(), len(group))
 	f := flow[T]{b: b, c: c, s: new(FlowRLStats)}
-	return rowCenters(group, func(i int) (float64, bool) {
+	return groupMeans(group, func(i int) (float64, bool) {
 		sum := f.sum(b.Rows[i], b.Rows[i+1])
 		delta, _, _ := c.residual(sum, sum.n+meanEps, 0)
 		return -delta, sum.n > 0

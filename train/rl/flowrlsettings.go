@@ -175,14 +175,14 @@ func flowRLLoss() PolicyLoss {
 			f, s := flowRLConfig(c), new(FlowRLStats)
 			run := LossRun{Metrics: s.Metrics, Add: func(m *Micro) {
 				logZ := m.LogZ
-				for _, center := range m.Center {
-					logZ = append(logZ, float32(center.Mean))
+				for _, group := range m.Means {
+					logZ = append(logZ, float32(group.Mean))
 				}
 				FlowRL(m.DLogProb, m.DLogZ, m.Batch, logZ, m.Of, f, s)
 			}}
 			if f.GroupLogZ {
-				run.Center = func(mini *Batch[float32], group []int) []RowCenter {
-					return FlowRLCenters(mini, group, f)
+				run.Constants = func(mini *Batch[float32], group []int) RowConstants {
+					return RowConstants{Means: FlowRLMeans(mini, group, f)}
 				}
 			}
 			return run

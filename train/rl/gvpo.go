@@ -2,12 +2,11 @@ package rl
 
 import "math"
 
-// RowCenter has what a loss takes for constant of a row and its group: what it finds under the
-// parameters before a mini-batch's first micro-batch.
-type RowCenter struct {
-	Mean       float64 // over the group's rows that have unmasked tokens
-	Rows       int     // their number
-	Preference         // of DPO, which reads nothing else
+// GroupMean is the mean of a value of rows over a row's group, under the parameters before a mini-batch's first
+// micro-batch.
+type GroupMean struct {
+	Mean float64 // over the group's rows that have unmasked tokens
+	Rows int     // their number
 }
 
 // GVPOConfig holds the settings of GVPO; verl's recipe is in brackets.
@@ -56,37 +55,37 @@ func rowSums[T Float](b *Batch[T], lo, hi int, from Reference) (d, n, adv, weigh
 	return d, n, adv, weight
 }
 
-// GVPOCenters returns, for each row of a whole mini-batch, the mean of Beta·Σ D over the
+// GVPOMeans returns, for each row of a whole mini-batch, the mean of Beta·Σ D over the
 // rows of its group; see GVPO. group [B] numbers the groups.
-func GVPOCenters[T Float](b *Batch[T], group []int, c GVPOConfig) []RowCenter {
+func GVPOMeans[T Float](b *Batch[T], group []int, c GVPOConfig) []GroupMean {
 	c.check()
 	sameLen(b.Rows.Len(), len(group))
-	return rowCenters(group, func(i int) (float64, bool) {
+	return groupMeans(group, func(i int) (float64, bool) {
 		move, n, _, _ := reach(b, b.Rows[i], b.Rows[i+1], c)
 		return move, n > 0
 	})
 }
 
-// rowCenters returns each row's center of x over its group. Rows that x refuses do not enter
+// groupMeans returns the mean of x over each row's group. Rows that x refuses do not enter
 // the means.
-func rowCenters(group []int, x func(row int) (value float64, counts bool)) []RowCenter {
-	centers := make([]RowCenter, len(group))
+func groupMeans(group []int, x func(row int) (value float64, counts bool)) []GroupMean {
+	means := make([]GroupMean, len(group))
 	for _, members := range groupMembers(group) {
-		var c RowCenter
+		var m GroupMean
 		for _, i := range members {
 			if v, counts := x(i); counts {
-				c.Mean += v
-				c.Rows++
+				m.Mean += v
+				m.Rows++
 			}
 		}
-		if c.Rows > 0 {
-			c.Mean /= float64(c.Rows)
+		if m.Rows > 0 {
+			m.Mean /= float64(m.Rows)
 		}
 		for _, i := range members {
-			centers[i] = c
+			means[i] = m
 		}
 	}
-	return centers
+	return means
 }
 
 // GVPO adds the loss of group variance policy optimization (arXiv:2504.19599) to s,
@@ -98,22 +97,22 @@ func rowCenters(group []int, x func(row int) (value float64, counts bool)) []Row
 //	loss = Σ_i v·x²/2 · k/(k-1) / rows
 //
 // v is the mean Weight of the row's tokens. The optimum is proportional to reference·exp(R/Beta): the
-// group's mean stands for log Z, which cancels. center [B] holds the means, from
-// GVPOCenters; they are constant to the gradient, which changes nothing without weights and rejected
+// group's mean stands for log Z, which cancels. means [B] is from
+// GVPOMeans; they are constant to the gradient, which changes nothing without weights and rejected
 // rows, since the x of a group then add up to 0. A group of one row teaches nothing. verl's recipe divides by the rows
 // of a micro-batch instead of a group; ours depends on no cut.
 //
 // With ReferencePolicy the loss is Beta² times half the variance of trajectory balance, VarGrad,
 // by which TBA trains (arXiv:2503.18929). If not Centered the mean and k/(k-1) are left out: the loss of
 // Kimi k1.5 (arXiv:2501.12599 §2.3), times Beta.
-func GVPO[T Float](dlogProb []T, b *Batch[T], center []RowCenter, rows int, c GVPOConfig, s *GVPOStats) {
+func GVPO[T Float](dlogProb []T, b *Batch[T], means []GroupMean, rows int, c GVPOConfig, s *GVPOStats) {
 	c.check()
 	b.check(dlogProb)
 	if c.Reference == ReferencePolicy {
 		sameLen(len(b.Mask), len(b.RefLogProb))
 	}
 	if c.Centered {
-		sameLen(b.Rows.Len(), len(center))
+		sameLen(b.Rows.Len(), len(means))
 	}
 	if b.Rows.Len() > rows {
 		panic("rl: a micro-batch larger than its mini-batch")
@@ -126,8 +125,8 @@ func GVPO[T Float](dlogProb []T, b *Batch[T], center []RowCenter, rows int, c GV
 		}
 		coef := weight / n / float64(rows)
 		if c.Centered {
-			k := float64(center[i].Rows)
-			if x -= center[i].Mean; k > 1 {
+			k := float64(means[i].Rows)
+			if x -= means[i].Mean; k > 1 {
 				coef = float64(coef * (k / (k - 1)))
 			} else {
 				coef = 0
@@ -185,9 +184,11 @@ func gvpoLoss() PolicyLoss {
 		Reads: func(c Settings) (reference, logZ bool) { return read(c).Reference == ReferencePolicy, false },
 		Start: func(c Settings, _ Others) LossRun {
 			g, s := read(c), new(GVPOStats)
-			run := LossRun{Add: func(m *Micro) { GVPO(m.DLogProb, m.Batch, m.Center, m.Of, g, s) }, Metrics: s.Metrics}
+			run := LossRun{Add: func(m *Micro) { GVPO(m.DLogProb, m.Batch, m.Means, m.Of, g, s) }, Metrics: s.Metrics}
 			if g.Centered {
-				run.Center = func(mini *Batch[float32], group []int) []RowCenter { return GVPOCenters(mini, group, g) }
+				run.Constants = func(mini *Batch[float32], group []int) RowConstants {
+					return RowConstants{Means: GVPOMeans(mini, group, g)}
+				}
 			}
 			return run
 		}}

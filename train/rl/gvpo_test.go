@@ -38,7 +38,7 @@ func TestGVPO(t *testing.T) {
 		b.Weight = tt.weight
 		var s GVPOStats
 		d := make([]float64, 5)
-		GVPO(d, b, GVPOCenters(b, group, tt.c), rows, tt.c, &s)
+		GVPO(d, b, GVPOMeans(b, group, tt.c), rows, tt.c, &s)
 		var loss float64
 		for i, x := range tt.x {
 			loss += tt.v[i] * x * x / 2 / rows
@@ -71,7 +71,7 @@ func TestGVPOAlone(t *testing.T) {
 	b, _ := gvpoExample()
 	c := GVPOConfig{0.1, OldPolicy, true}
 	d := make([]float64, 5)
-	GVPO(d, b, GVPOCenters(b, []int{0, 1, 2}, c), 3, c, new(GVPOStats))
+	GVPO(d, b, GVPOMeans(b, []int{0, 1, 2}, c), 3, c, new(GVPOStats))
 	if !slices.Equal(d, make([]float64, 5)) {
 		t.Errorf("gradient %v", d)
 	}
@@ -107,13 +107,13 @@ func TestGroupGradients(t *testing.T) {
 		"old": func(d []float64, b *Batch[float64]) float64 {
 			var s GVPOStats
 			c := GVPOConfig{0.7, OldPolicy, true}
-			GVPO(d, b, GVPOCenters(b, group, c), 12, c, &s)
+			GVPO(d, b, GVPOMeans(b, group, c), 12, c, &s)
 			return s.Loss
 		},
 		"reference": func(d []float64, b *Batch[float64]) float64 {
 			var s GVPOStats
 			c := GVPOConfig{0.7, ReferencePolicy, true}
-			GVPO(d, b, GVPOCenters(b, group, c), 12, c, &s)
+			GVPO(d, b, GVPOMeans(b, group, c), 12, c, &s)
 			return s.Loss
 		},
 		"DPO": func(d []float64, b *Batch[float64]) float64 {
@@ -155,7 +155,7 @@ func pairLoss(d []float64, b *Batch[float64], group []int, c DPOConfig) float64 
 // groupFlow is FlowRL with log Z from the group.
 func groupFlow(d []float64, b *Batch[float64], group []int, c FlowRLConfig) float64 {
 	var logZ []float64
-	for _, center := range FlowRLCenters(b, group, c) {
+	for _, center := range FlowRLMeans(b, group, c) {
 		logZ = append(logZ, center.Mean)
 	}
 	var s FlowRLStats
@@ -163,15 +163,15 @@ func groupFlow(d []float64, b *Batch[float64], group []int, c FlowRLConfig) floa
 	return s.Loss
 }
 
-// TestFlowRLCenters: a group's log Z makes its residuals add up to 0, whatever the policy.
-func TestFlowRLCenters(t *testing.T) {
+// TestFlowRLMeans: a group's log Z makes its residuals add up to 0, whatever the policy.
+func TestFlowRLMeans(t *testing.T) {
 	b, group := gvpoExample()
 	c := recipe
 	c.GroupLogZ = true
 	// Means of logProb -2 and -0.5, of ref -3.5 and -1: 15·0.5 - 3.5 + 2 = 6 and
 	// -15·0.5 - 1 + 0.5 = -8.
-	got := FlowRLCenters(b, group, c)
-	for i, want := range []RowCenter{{Mean: -1, Rows: 2}, {Mean: -1, Rows: 2}, {}} {
+	got := FlowRLMeans(b, group, c)
+	for i, want := range []GroupMean{{Mean: -1, Rows: 2}, {Mean: -1, Rows: 2}, {}} {
 		if !near(got[i].Mean, want.Mean, 1e-6) || got[i].Rows != want.Rows {
 			t.Errorf("row %d: %v, want %v", i, got[i], want)
 		}
@@ -184,7 +184,7 @@ func TestVarGrad(t *testing.T) {
 	b, group := groupedSample()
 	c := GVPOConfig{0.05, ReferencePolicy, true}
 	var s GVPOStats
-	GVPO(make([]float64, len(b.Mask)), b, GVPOCenters(b, group, c), 12, c, &s)
+	GVPO(make([]float64, len(b.Mask)), b, GVPOMeans(b, group, c), 12, c, &s)
 	var want float64
 	for g := range 3 {
 		var residuals []float64

@@ -34,9 +34,9 @@ type LossRun struct {
 	// differently, under the parameters before its first micro-batch. key draws a random
 	// number for each token. Nil if the loss picks none.
 	Pick func(picked []bool, mini *Batch[float32], key func() []uint64)
-	// Center returns a constant of each row's group [B], under the parameters before the
-	// mini-batch's first micro-batch. group [B] numbers the rows' problems. Nil if the loss needs none.
-	Center func(mini *Batch[float32], group []int) []RowCenter
+	// Constants returns what the loss takes for constant of each row and its group, under the parameters before
+	// the mini-batch's first micro-batch. group [B] numbers the rows' problems. Nil if the loss needs none.
+	Constants func(mini *Batch[float32], group []int) RowConstants
 	// Add adds the gradient of a micro-batch.
 	Add func(m *Micro)
 	// Metrics returns the metrics of everything added.
@@ -46,12 +46,29 @@ type LossRun struct {
 // Micro is a micro-batch with the outputs of a loss.
 type Micro struct {
 	*Batch[float32]
-	Of       int         // nominal rows of the mini-batch
-	Picked   []bool      // [N] set by LossRun.Pick
-	Center   []RowCenter // [B] set by LossRun.Center
-	LogZ     []float32   // [B]; nil unless read
-	DLogProb []float32   // [N] added to
-	DLogZ    []float32   // [B] added to
+	RowConstants           // set by LossRun.Constants
+	Of           int       // nominal rows of the mini-batch
+	Picked       []bool    // [N] set by LossRun.Pick
+	LogZ         []float32 // [B]; nil unless read
+	DLogProb     []float32 // [N] added to
+	DLogZ        []float32 // [B] added to
+}
+
+// RowConstants are what a loss takes for constant of rows [B]. A loss sets those that it reads; others are nil.
+type RowConstants struct {
+	Means []GroupMean  // of GVPO and FlowRL
+	Pairs []Preference // of DPO
+}
+
+// Part returns those of rows lo to hi.
+func (x RowConstants) Part(lo, hi int) RowConstants {
+	if x.Means != nil {
+		x.Means = x.Means[lo:hi]
+	}
+	if x.Pairs != nil {
+		x.Pairs = x.Pairs[lo:hi]
+	}
+	return x
 }
 
 // tokenLoss is a loss by tokens that picks nothing and whose statistics are PolicyStats.
