@@ -19,9 +19,9 @@ func variants() map[string]func(c *Config) {
 	all := map[string]func(c *Config){
 		"pf_ppo":   func(c *Config) { c.Advantage, c.Settings = "gae", with(c.Settings, "pf_ppo.method", "pow") },
 		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
-		"filter":   func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 2} },
+		"filter":   func(c *Config) { c.Filter = Filter{By: FilterScore, MaxBatches: 2} },
 		"filter by final reward": func(c *Config) {
-			c.Filter, c.KL.RewardCoef = Filter{By: MetricFinal, MaxBatches: 2}, 0.1
+			c.Filter, c.KL.RewardCoef = Filter{By: FilterFinal, MaxBatches: 2}, 0.1
 		},
 		"stale": func(c *Config) {
 			c.Staleness, c.Correction = 1, rl.Correction{Weights: rl.TokenWeights, High: 2}
@@ -162,7 +162,7 @@ func TestFilterGroups(t *testing.T) {
 			return v
 		}
 		r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Steps, r.cfg.Shuffled, r.cfg.Policy.LR = 2, 1, 5, false, 1e-6
-		r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+		r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}
 		return r
 	}
 	r := filtered()
@@ -195,7 +195,7 @@ func TestFilterGroups(t *testing.T) {
 
 	// Where no group passes, the step is filled up, and says so.
 	none := filtered()
-	none.cfg.Steps, none.cfg.Filter = 1, Filter{By: MetricCorrect, MaxBatches: 20}
+	none.cfg.Steps, none.cfg.Filter = 1, Filter{By: FilterCorrect, MaxBatches: 20}
 	none.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
 		return rollout.Verdict{Status: rollout.Graded}
 	}
@@ -224,22 +224,22 @@ func TestInformative(t *testing.T) {
 	ungraded := group(0, 1)
 	ungraded[1].Verdict = rollout.Verdict{}
 	for _, tt := range []struct {
-		by    Metric
+		by    FilterBy
 		group []Trajectory
 		want  bool
 	}{
-		{MetricNone, group(1, 1), true},
-		{MetricScore, group(1, 1), false}, {MetricScore, group(0, 0.1), true},
-		{MetricCorrect, group(0, 0.1), false}, {MetricCorrect, group(0, 0.6), true},
-		{MetricOverlong, group(1, 1), true}, // the second one is longer
-		{MetricScore, ungraded, false},
+		{FilterNone, group(1, 1), true},
+		{FilterScore, group(1, 1), false}, {FilterScore, group(0, 0.1), true},
+		{FilterCorrect, group(0, 0.1), false}, {FilterCorrect, group(0, 0.6), true},
+		{FilterOverlong, group(1, 1), true}, // the second one is longer
+		{FilterScore, ungraded, false},
 	} {
 		c := Config{Samples: 2, Filter: Filter{By: tt.by}, Overlong: rl.Overlong{MaxResponse: 2, Buffer: 1, Penalty: 1}}
 		if got := (&Trainer{cfg: c}).informative(tt.group, new(spreads))[0]; got != tt.want {
 			t.Errorf("metric %d of %+v: %v", tt.by, tt.group, got)
 		}
 	}
-	if !(&Trainer{cfg: Config{Samples: 1, Filter: Filter{By: MetricScore}}}).informative(group(1), new(spreads))[0] {
+	if !(&Trainer{cfg: Config{Samples: 1, Filter: Filter{By: FilterScore}}}).informative(group(1), new(spreads))[0] {
 		t.Error("a group of one completion is dropped")
 	}
 }
@@ -260,7 +260,7 @@ func TestFilterBounds(t *testing.T) {
 		}
 		return g
 	}
-	bounds := Filter{By: MetricCorrect, Low: 0.2, High: 0.8}
+	bounds := Filter{By: FilterCorrect, Low: 0.2, High: 0.8}
 	for _, tt := range []struct {
 		f     Filter
 		group []Trajectory
@@ -269,11 +269,11 @@ func TestFilterBounds(t *testing.T) {
 		{bounds, group(1, 4, 0, 0), true}, {bounds, group(4, 1, 0, 0), true}, // the bounds themselves pass
 		{bounds, group(1, 5, 0, 0), false}, {bounds, group(5, 1, 0, 0), false},
 		{bounds, group(1, 4, 3, 0), true},                              // those without a verdict do not count
-		{Filter{By: MetricCorrect, High: 1}, group(4, 0, 0, 0), false}, // all alike
-		{Filter{By: MetricScore, Low: 0.2, High: 0.8}, group(1, 9, 0, 0), true},
-		{Filter{By: MetricScore, Complete: true}, group(1, 1, 0, 1), false},
-		{Filter{By: MetricScore, Complete: true}, group(1, 1, 0, 0), true},
-		{Filter{By: MetricScore}, group(1, 1, 0, 1), true},
+		{Filter{By: FilterCorrect, High: 1}, group(4, 0, 0, 0), false}, // all alike
+		{Filter{By: FilterScore, Low: 0.2, High: 0.8}, group(1, 9, 0, 0), true},
+		{Filter{By: FilterScore, Complete: true}, group(1, 1, 0, 1), false},
+		{Filter{By: FilterScore, Complete: true}, group(1, 1, 0, 0), true},
+		{Filter{By: FilterScore}, group(1, 1, 0, 1), true},
 		{Filter{Complete: true}, group(1, 1, 0, 1), true}, // off
 	} {
 		c := Config{Samples: len(tt.group), Filter: tt.f}
@@ -473,7 +473,7 @@ func TestBadAlgorithm(t *testing.T) {
 		"policy loss":         func(c *Config) { c.Loss = "ppoo" },
 		"its own advantages":  func(c *Config) { c.Loss = "flowrl" },
 		"bypass mode":         func(c *Config) { c.Loss, c.Correction.Bypass = "gspo", rl.BypassPPO },
-		"0 batches":           func(c *Config) { c.Filter.By = MetricScore },
+		"0 batches":           func(c *Config) { c.Filter.By = FilterScore },
 	} {
 		c := toyConfig(GRPO)
 		change(&c)

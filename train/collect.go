@@ -125,7 +125,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 
 // filterMetrics returns the metrics of a filter that a share of the groups has passed, and counts their spreads.
 func (t *Trainer) filterMetrics(got *collected, passed float64, s *spreads) []rl.Metric {
-	if t.cfg.Filter.By == MetricNone {
+	if t.cfg.Filter.By == FilterNone {
 		return nil
 	}
 	list := []rl.Metric{{Name: "train/filter_batches", Value: float64(got.batches - t.batches)},
@@ -224,12 +224,12 @@ func (t *Trainer) informative(all []Trajectory, s *spreads) []bool {
 	c := t.cfg
 	keep := make([]bool, len(all)/c.Samples)
 	var final map[*rollout.Completion]float64
-	if c.Filter.By == MetricFinal && c.KL.RewardCoef != 0 {
+	if c.Filter.By == FilterFinal && c.KL.RewardCoef != 0 {
 		final = t.finalRewards(all)
 	}
 	for i := range keep {
 		group := all[i*c.Samples : (i+1)*c.Samples]
-		keep[i] = c.Filter.By == MetricNone || c.Samples == 1 ||
+		keep[i] = c.Filter.By == FilterNone || c.Samples == 1 ||
 			s.differ(c.compared(group, final)) && c.Filter.within(group)
 	}
 	return keep
@@ -249,7 +249,7 @@ func (f Filter) within(group []Trajectory) bool {
 			}
 		}
 	}
-	if f.By != MetricCorrect || f.High == 0 || graded == 0 {
+	if f.By != FilterCorrect || f.High == 0 || graded == 0 {
 		return true
 	}
 	share := float64(right) / float64(graded)
@@ -267,11 +267,11 @@ func (c Config) compared(group []Trajectory, final map[*rollout.Completion]float
 		switch {
 		case final != nil:
 			x = final[tr.Completion]
-		case c.Filter.By == MetricOverlong || c.Filter.By == MetricFinal:
+		case c.Filter.By == FilterOverlong || c.Filter.By == FilterFinal:
 			x = scoreOf(tr.Verdict, tr.Completion, c.Overlong)
-		case c.Filter.By == MetricCorrect && tr.Verdict.Correct:
+		case c.Filter.By == FilterCorrect && tr.Verdict.Correct:
 			x = 1
-		case c.Filter.By == MetricCorrect:
+		case c.Filter.By == FilterCorrect:
 			x = 0
 		}
 		list = append(list, x)

@@ -106,28 +106,46 @@ type KL struct {
 	Control         rl.KLControl
 }
 
-// Metric is the quantity that must differ within a group for training on it.
-type Metric uint8
+// FilterBy is the quantity that must differ within a group for training on it.
+type FilterBy uint8
 
 const (
-	MetricNone     Metric = iota // none: every group is trained on
-	MetricCorrect                // correctness: verl's acc
-	MetricScore                  // verdict reward: verl's score
-	MetricOverlong               // the same plus the overlong punishment: verl's seq_reward
-	MetricFinal                  // the same less the KL in the reward: verl's seq_final_reward
+	FilterNone     FilterBy = iota // none: every group is trained on
+	FilterCorrect                  // correctness: verl's acc
+	FilterScore                    // verdict reward: verl's score
+	FilterOverlong                 // the same plus the overlong punishment: verl's seq_reward
+	FilterFinal                    // the same less the KL in the reward: verl's seq_final_reward
 )
+
+// ParseFilterBy returns the quantity of verl's filter_groups.metric: acc, score, seq_reward or seq_final_reward; none
+// filters nothing.
+func ParseFilterBy(name string) (FilterBy, error) {
+	switch name {
+	case "none":
+		return FilterNone, nil
+	case "acc":
+		return FilterCorrect, nil
+	case "score":
+		return FilterScore, nil
+	case "seq_reward":
+		return FilterOverlong, nil
+	case "seq_final_reward":
+		return FilterFinal, nil
+	}
+	return 0, fmt.Errorf("unknown quantity %q to filter groups by", name)
+}
 
 // Filter leaves out groups whose completions are all alike and samples further problems
 // instead (DAPO's dynamic sampling, arXiv:2503.14476 §3.2). A step takes at most MaxBatches
 // times its number of problems, and none twice; if groups are still missing it refills with
 // groups it had left out, where verl stops.
 type Filter struct {
-	By         Metric
+	By         FilterBy
 	MaxBatches int
 	// Spread times the moving average of groups' standard deviations is the least that a group may have (RLPR,
 	// arXiv:2506.18254); 0: any will do.
 	Spread float64
-	// Low and High bound the share of right completions of a group that passes, with MetricCorrect; High 0: no
+	// Low and High bound the share of right completions of a group that passes, with FilterCorrect; High 0: no
 	// bounds. Online prompt filtering, arXiv:2502.01456.
 	Low, High float64
 	// Complete leaves out groups with a completion that the token limit cut off.
@@ -197,7 +215,7 @@ func (c Config) Tracks() bool {
 
 // SamplersNeedReference reports whether sampling reads the reference policy: a filter may.
 func (c Config) SamplersNeedReference() bool {
-	return c.Filter.By == MetricFinal && c.KL.RewardCoef != 0
+	return c.Filter.By == FilterFinal && c.KL.RewardCoef != 0
 }
 
 func (k KL) used() bool { return k.LossCoef != 0 || k.RewardCoef != 0 }
@@ -230,9 +248,9 @@ func (c Config) Validate() error {
 	case c.Self != RewardGraded && estimator.Process:
 		return fmt.Errorf("train: %s learns from verdicts, which rewards that completions give themselves do without",
 			c.Advantage)
-	case c.Filter.By != MetricNone && estimator.Tracks:
+	case c.Filter.By != FilterNone && estimator.Tracks:
 		return fmt.Errorf("train: %s chooses its problems, so groups cannot be filtered", c.Advantage)
-	case c.Filter.By != MetricNone && c.Filter.MaxBatches < 1:
+	case c.Filter.By != FilterNone && c.Filter.MaxBatches < 1:
 		return fmt.Errorf("train: group filtering with %d batches", c.Filter.MaxBatches)
 	case c.PromptsPerStep < 1 || c.PromptsPerUpdate < 1 || c.PromptsPerStep%c.PromptsPerUpdate != 0:
 		return fmt.Errorf("train: prompts_per_update %d must divide prompts_per_step %d", c.PromptsPerUpdate,

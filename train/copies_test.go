@@ -112,7 +112,7 @@ func TestSamplersShareProducts(t *testing.T) {
 	}{
 		{"FlowRL", ahead(FlowRL, func(*toyRun) {}), [][4]int{{4, 2, 1, 2}, {4, 2, 2, 1}, {6, 2, 4, 2}}},
 		{"filtered by the reward less KL", ahead(GRPO, func(r *toyRun) {
-			r.cfg.Filter, r.cfg.KL.RewardCoef = Filter{By: MetricFinal, MaxBatches: 2}, 0.1
+			r.cfg.Filter, r.cfg.KL.RewardCoef = Filter{By: FilterFinal, MaxBatches: 2}, 0.1
 		}), [][4]int{{3, 1, 2, 1}}},
 		{"adapters", ahead(FlowRL, func(r *toyRun) {
 			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}

@@ -75,9 +75,9 @@ func TestAllMetricNames(t *testing.T) {
 			slices.DeleteFunc(slices.Clone(data), func(name string) bool { return name == "actor/ppo_kl" }),
 			[]string{"lm loss", "rl/kl_term", "rl/pi_over_pi_old", "rl/entropy_term", "rl/truncated_from_above", "rl/truncated_from_below"})},
 		"filter, overlong, remax": {func(c *Config) {
-			c.Filter, c.Overlong, c.Advantage = Filter{By: MetricScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, "remax"
+			c.Filter, c.Overlong, c.Advantage = Filter{By: FilterScore, MaxBatches: 1}, rl.Overlong{MaxResponse: 6, Buffer: 2, Penalty: 1}, "remax"
 		}, slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/overlong_reward", "train/overlong", "train/greedy_score"})},
-		"spread": {func(c *Config) { c.Filter = Filter{By: MetricScore, MaxBatches: 1, Spread: 1} },
+		"spread": {func(c *Config) { c.Filter = Filter{By: FilterScore, MaxBatches: 1, Spread: 1} },
 			slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/filter_spread"})},
 		"entropies": {func(c *Config) { c.TopEntropy, c.MaskTruncated = 0.2, true },
 			slices.Concat(data, clipped, []string{"actor/entropy_threshold"})},

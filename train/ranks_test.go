@@ -249,7 +249,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}),
 		"confidence, filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Self = 6, 3, RewardConfidence
-			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}
 		}),
 		"likelihood, ahead": toy(GRPO, func(r *toyRun) {
 			r.likely(rl.LikelihoodProduct, 0.5).cfg.Staleness = 1
@@ -259,7 +259,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}),
 		"filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
-			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 3}
+			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}
 		}),
 		"adapters with dropout": toy(FlowRL, func(r *toyRun) {
 			r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}

@@ -168,7 +168,7 @@ func TestStopAndContinueRecorded(t *testing.T) {
 	for _, logProbs := range []bool{true, false} {
 		whole := newToyRun(t, GRPO, 2)
 		whole.cfg.Steps = 5
-		whole.cfg.Filter = Filter{By: MetricScore, MaxBatches: 1}
+		whole.cfg.Filter = Filter{By: FilterScore, MaxBatches: 1}
 		whole.recorded = recordingOf(own.steps, logProbs)
 		whole.run()
 		continues(t, whole)
@@ -208,7 +208,7 @@ func TestCheckRecording(t *testing.T) {
 		t.Errorf("what the step sampled: %v", err)
 	}
 	// A filter continues to problems that were not checked before.
-	r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2}
+	r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 2}
 	r.grade = func(*rollout.Problem, *rollout.Completion) rollout.Verdict {
 		return rollout.Verdict{Status: rollout.Graded}
 	}

@@ -35,12 +35,12 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 		}),
 		"filtered by the reward less KL": ahead(GRPO, 1, 3, func(r *toyRun) {
-			r.cfg.Filter = Filter{By: MetricFinal, MaxBatches: 3}
+			r.cfg.Filter = Filter{By: FilterFinal, MaxBatches: 3}
 			r.cfg.KL.RewardCoef = 0.1
 			r.cfg.KL.Control = rl.KLControl{Adaptive: true, Target: 0.01, Horizon: 100}
 		}),
 		"filtered by their spread": ahead(GRPO, 1, 4, func(r *toyRun) {
-			r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2, Spread: 0.95}
+			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 2, Spread: 0.95}
 		}),
 		"likelihood, answers learned": ahead(GRPO, 1, 3, func(r *toyRun) { r.likely(rl.LikelihoodProduct, 1) }),
 		"PRIME, compared before": ahead(Prime, 1, 3, func(r *toyRun) {
@@ -257,7 +257,7 @@ func TestSamplersRefused(t *testing.T) {
 		"staleness of 1": func(p *Parts, c *Config) { p.Samplers, c.Staleness = 1, 0 },
 		"renewed": func(p *Parts, c *Config) {
 			p.Samplers, c.Renewal, c.KL.RewardCoef = 1, Renewal{Every: 2, Mix: 1}, 0.1
-			c.Filter = Filter{By: MetricFinal, MaxBatches: 3}
+			c.Filter = Filter{By: FilterFinal, MaxBatches: 3}
 		},
 		"no rank can only sample": func(p *Parts, c *Config) {
 			p.Samplers, c.Samples, c.Advantage, c.Loss = 1, 1, "spo", "ppo"

@@ -10,7 +10,7 @@ import (
 
 // By hand: standard deviations of 0, √0.5, √2 and √0.02; one completion without a verdict; a threshold of 1.
 func TestSpreads(t *testing.T) {
-	c := Config{Samples: 3, Filter: Filter{By: MetricScore, Spread: 0.5}}
+	c := Config{Samples: 3, Filter: Filter{By: FilterScore, Spread: 0.5}}
 	var all []Trajectory
 	for _, r := range []float64{1, 1, math.NaN(), 0, 1, math.NaN(), 0, 2, math.NaN(), 0, 0.2, math.NaN()} {
 		v := rollout.Verdict{Status: rollout.Graded, Reward: r}
@@ -42,7 +42,7 @@ func TestSpreads(t *testing.T) {
 // spreading filters by a spread near the average, and samples ahead.
 func spreading(r *toyRun) {
 	r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.Staleness, r.cfg.Steps = 4, 2, 1, 5
-	r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 2, Spread: 0.95}
+	r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 2, Spread: 0.95}
 }
 
 // The threshold moves with the steps before, across a stop too.

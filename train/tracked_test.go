@@ -181,7 +181,7 @@ func TestTrackerRefuses(t *testing.T) {
 	for want, change := range map[string]func(r *toyRun){
 		"one completion per problem, not 2": func(r *toyRun) { r.cfg.Samples = 2 },
 		"cannot be recorded ones":           func(r *toyRun) { r.recorded = &Recording{} },
-		"cannot be filtered":                func(r *toyRun) { r.cfg.Filter = Filter{By: MetricScore, MaxBatches: 1} },
+		"cannot be filtered":                func(r *toyRun) { r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 1} },
 		"completions give themselves":       func(r *toyRun) { r.cfg.Self = RewardConfidence },
 	} {
 		r := newToyRun(t, GRPO, 1).tracks(0)

@@ -90,18 +90,17 @@ func TrainConfig(c *config.Run) train.Config {
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
-	t.Self = map[string]train.SelfReward{config.Majority: train.RewardMajority,
-		config.Confidence: train.RewardConfidence, config.Likelihood: train.RewardLikelihood}[c.Reward.Kind]
+	t.Self = selfReward(&c.Reward)
 	if l := c.Reward.Likelihood; t.Self == train.RewardLikelihood {
 		t.Likelihood = train.LikelihoodReward{Measure: must(rl.ParseLikelihood(l.Measure)), Baseline: l.Baseline,
 			Absent: c.Reward.Wrong, Learn: l.Learn}
 	}
 	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, Spread: a.FilterGroups.Spread,
-		Low: a.FilterGroups.Low, High: a.FilterGroups.High, Complete: a.FilterGroups.Complete,
-		By: map[string]train.Metric{"none": train.MetricNone,
-			"acc": train.MetricCorrect, "score": train.MetricScore, "seq_reward": train.MetricOverlong,
-			"seq_final_reward": train.MetricFinal}[a.FilterGroups.Metric]}
+		Low: a.FilterGroups.Low, High: a.FilterGroups.High, Complete: a.FilterGroups.Complete}
+	if by := a.FilterGroups.Metric; by != "" {
+		t.Filter.By = must(train.ParseFilterBy(by))
+	}
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: overlongBuffer(c)}
 	t.MaskTruncated, t.TopEntropy = a.MaskTruncated, a.TopEntropy
@@ -124,6 +123,22 @@ func TrainConfig(c *config.Run) train.Config {
 		t.LogZ = logZConfig(a.Settings)
 	}
 	return t
+}
+
+// selfReward returns the reward that the policy or its completions give, if reward.kind names one.
+func selfReward(r *config.Reward) train.SelfReward {
+	switch r.Kind {
+	case config.Majority:
+		return train.RewardMajority
+	case config.Confidence:
+		return train.RewardConfidence
+	case config.Likelihood:
+		return train.RewardLikelihood
+	}
+	if r.Self() {
+		panic("stage: unknown reward " + r.Kind)
+	}
+	return train.RewardGraded
 }
 
 // overlongBuffer returns the tokens over which the reward falls.

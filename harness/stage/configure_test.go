@@ -1,0 +1,35 @@
+package stage
+
+import (
+	"testing"
+
+	"exp/harness/config"
+	"exp/train"
+)
+
+// Every word of a key has a value of its own, and no other word has one.
+func TestWordsHaveValues(t *testing.T) {
+	words := func(path string) []string {
+		k, ok := config.Lookup(path)
+		if !ok || len(k.Words) < 4 {
+			t.Fatalf("%s has few words", path)
+		}
+		return k.Words
+	}
+	seen := map[train.FilterBy]string{}
+	for _, word := range words("algo.filter_groups.metric") {
+		by, err := train.ParseFilterBy(word)
+		if other, ok := seen[by]; ok || err != nil {
+			t.Errorf("filter %s: %v, %v, the value of %q", word, by, err, other)
+		}
+		seen[by] = word
+	}
+	if by, err := train.ParseFilterBy("accuracy"); err == nil {
+		t.Errorf("a filter without a word is %v", by)
+	}
+	for _, kind := range words("reward.kind") {
+		if r := (config.Reward{Kind: kind}); (selfReward(&r) != train.RewardGraded) != r.Self() {
+			t.Errorf("reward.kind %s is %v", kind, selfReward(&r))
+		}
+	}
+}
