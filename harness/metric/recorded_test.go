@@ -49,50 +49,111 @@ func entryOf(name string) (Metric, bool) {
 	return Metric{}, false
 }
 
-// recorded lists the names of metrics: the ones that functions of train/rl and eval return
-// with every setting that adds some, and the ones that the sources of the loop spell.
-func recorded(t *testing.T) []string {
-	names := map[string]bool{}
-	add := func(list []rl.Metric) {
-		for _, m := range list {
-			names[m.Name] = true
+// Everything of train/rl that returns metrics is called in returned, so that what is new is not forgotten there.
+func TestEveryFunctionIsCalled(t *testing.T) {
+	var declared []string
+	for _, f := range parsed(t, "../../train/rl") {
+		for _, d := range f.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Name.IsExported() && returnsMetrics(f.Type) {
+				declared = append(declared, receiver(f)+f.Name.Name)
+			}
 		}
 	}
+	slices.Sort(declared)
+	if called := slices.Sorted(maps.Keys(returned())); len(declared) < 10 || !slices.Equal(declared, called) {
+		t.Errorf("train/rl declares %q, and the catalogue is compared with %q", declared, called)
+	}
+}
+
+func returnsMetrics(f *ast.FuncType) bool {
+	if f.Results == nil || len(f.Results.List) != 1 {
+		return false
+	}
+	return isMetrics(f.Results.List[0].Type)
+}
+
+// isMetrics reports whether a type is []Metric.
+func isMetrics(x ast.Expr) bool {
+	list, ok := x.(*ast.ArrayType)
+	return ok && isMetric(list.Elt)
+}
+
+func isMetric(x ast.Expr) bool {
+	name, ok := x.(*ast.Ident)
+	return ok && name.Name == "Metric"
+}
+
+// receiver is the type of a method with a dot; "" for a function.
+func receiver(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	x := f.Recv.List[0].Type
+	if pointer, ok := x.(*ast.StarExpr); ok {
+		x = pointer.X
+	}
+	return x.(*ast.Ident).Name + "."
+}
+
+// returned holds what the functions of train/rl return with every setting that adds some, by function.
+func returned() map[string][]rl.Metric {
 	data := rl.Data[float32]{Rows: rl.Rows{0, 2}, Mask: []bool{true, true}, Score: []float32{1}, Reward: []float32{1},
 		Adv: make([]float32, 2), Ret: make([]float32, 2), Value: make([]float32, 2), PromptLen: []int{1},
 		ResponseLen: []int{2}, MaxPrompt: 1, MaxResponse: 2, Turns: []int{2}}
-	add(rl.DataMetrics(data))
-	add((&rl.GVPOStats{}).Metrics())
+	batch := &rl.Batch[float32]{Rows: data.Rows, Mask: data.Mask, Coef: make([]float64, 2), LogProb: make([]float32, 2),
+		OldLogProb: make([]float32, 2), RefLogProb: make([]float32, 2), Adv: data.Adv, Weight: []float32{1, 1}}
 	var pair rl.DPOStats
 	one := []float64{0, 0}
 	rl.DPO(one, &rl.Batch[float64]{Rows: rl.Rows{0, 1, 2}, Mask: []bool{true, true}, LogProb: one, OldLogProb: one,
 		Adv: one}, []rl.Preference{{Side: 1}, {Side: -1}}, &pair)
-	add(pair.Metrics())
-	add((&rl.ValueStats{}).Metrics())
-	add((&rl.PrimeStats{}).Metrics())
-	for _, suffix := range []string{"", "_before"} {
-		add(rl.PrimeMetrics([]float64{0, 0}, []bool{true, false}, []int{0, 0}, suffix))
+	of := map[string][]rl.Metric{
+		"DPOStats.Metrics":      pair.Metrics(),
+		"DataMetrics":           rl.DataMetrics(data),
+		"DistillStats.Metrics":  new(rl.DistillStats).Metrics(),
+		"GVPOStats.Metrics":     new(rl.GVPOStats).Metrics(),
+		"LengthMetrics":         rl.LengthMetrics([]int{3}, [][]int{{0}}),
+		"MegatronStats.Metrics": new(rl.MegatronStats).Metrics(),
+		"PolicyStats.Metrics":   new(rl.PolicyStats).Metrics(),
+		"PrimeStats.Metrics":    new(rl.PrimeStats).Metrics(),
+		"ProbDiff":              rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask),
+		"ThroughputMetrics":     rl.ThroughputMetrics(2, 1, 1),
+		"TimingMetrics":         nil, // of the laps that the loop spells: spelled
+		"ValueStats.Metrics":    new(rl.ValueStats).Metrics(),
+		"VarianceProxies":       rl.VarianceProxies(batch, make([]float32, 2), 1),
 	}
-	add((&rl.MegatronStats{}).Metrics())
-	add((&rl.DistillStats{}).Metrics())
-	add(rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask))
-	add(rl.ThroughputMetrics(2, 1, 1))
-	add(rl.LengthMetrics([]int{3}, [][]int{{0}}))
-	batch := &rl.Batch[float32]{Rows: data.Rows, Mask: data.Mask, Coef: make([]float64, 2), LogProb: make([]float32, 2),
-		OldLogProb: make([]float32, 2), RefLogProb: make([]float32, 2), Adv: data.Adv, Weight: []float32{1, 1}}
-	add(rl.VarianceProxies(batch, make([]float32, 2), 1))
+	add := func(name string, list []rl.Metric) { of[name] = append(of[name], list...) }
+	for _, suffix := range []string{"", "_before"} {
+		add("PrimeMetrics", rl.PrimeMetrics([]float64{0, 0}, []bool{true, false}, []int{0, 0}, suffix))
+	}
 	for _, v := range rl.FlowRLVariants() {
 		v.Loss.RatioFractions = v.Loss.Clip.High > 0
 		var s rl.FlowRLStats
 		rl.FlowRL(make([]float32, 2), make([]float32, 1), batch, make([]float32, 1), 1, v.Loss, &s)
-		add(s.Metrics())
+		add("FlowRLStats.Metrics", s.Metrics())
 	}
 	for _, weights := range []rl.RolloutWeights{rl.TokenWeights, rl.GeometricWeights} {
 		c := rl.Correction{Weights: weights, Low: 0.5, High: 2, Normalize: true,
 			Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK1, Low: 0.5, High: 2}}}
 		var s rl.CorrectionStats
 		rl.Correct(make([]float32, 2), make([]bool, 2), batch.LogProb, batch.OldLogProb, data.Mask, data.Rows, c, &s)
-		add(s.Metrics())
+		add("CorrectionStats.Metrics", s.Metrics())
+	}
+	return of
+}
+
+// recorded lists the names of metrics: the ones that functions of train/rl and eval return, and the ones that the
+// sources of train/rl and of the loop spell.
+func recorded(t *testing.T) []string {
+	names := map[string]bool{}
+	for _, list := range returned() {
+		for _, m := range list {
+			names[m.Name] = true
+		}
+	}
+	for _, f := range parsed(t, "../../train/rl") {
+		for _, name := range metricsIn(f) {
+			names[name] = true
+		}
 	}
 	measured := append(eval.Definitions([]int{4}), eval.Families()...)
 	for _, d := range measured {
@@ -108,23 +169,53 @@ func recorded(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// metricsIn lists the metrics that a source spells in full, Metric{"actor/ppo_kl", x}, whatever adds them.
+func metricsIn(f *ast.File) (names []string) {
+	add := func(x ast.Expr) {
+		if lit, ok := x.(*ast.CompositeLit); ok && len(lit.Elts) > 0 {
+			if name := text(lit.Elts[0]); strings.Contains(name, "/") && !strings.Contains(name, "NAME") {
+				names = append(names, name)
+			}
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.CompositeLit); ok && isMetric(lit.Type) {
+			add(lit)
+		} else if ok && isMetrics(lit.Type) {
+			for _, x := range lit.Elts {
+				add(x)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// parsed returns the sources of a folder that are not tests.
+func parsed(t *testing.T, dir string) (list []*ast.File) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 // spelled adds the names in literals: rl.Metric{Name: "actor/lr"} of the loop and of the
 // stages, the phases that a stopwatch laps, and the exact results of an evaluation.
 func spelled(t *testing.T, names map[string]bool) {
 	laps := []string{"step", "testing"} // of the whole step, and of the evaluation that harness/stage times
 	for _, dir := range []string{"../../train", "../stage", "../../eval", "../../cmd/exp"} {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range entries {
-			if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, f := range parsed(t, dir) {
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
 				case *ast.KeyValueExpr:
@@ -177,6 +268,8 @@ func text(x ast.Expr) string {
 		return s
 	case *ast.BinaryExpr:
 		return text(x.X) + text(x.Y)
+	case *ast.KeyValueExpr:
+		return text(x.Value)
 	}
 	return "NAME"
 }
