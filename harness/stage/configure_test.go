@@ -5,13 +5,14 @@ import (
 
 	"exp/harness/config"
 	"exp/train"
+	"exp/train/checkpoint"
 )
 
 // Every word of a key has a value of its own, and no other word has one.
 func TestWordsHaveValues(t *testing.T) {
 	words := func(path string) []string {
 		k, ok := config.Lookup(path)
-		if !ok || len(k.Words) < 4 {
+		if !ok || len(k.Words) < 3 {
 			t.Fatalf("%s has few words", path)
 		}
 		return k.Words
@@ -26,6 +27,13 @@ func TestWordsHaveValues(t *testing.T) {
 	}
 	if by, err := train.ParseFilterBy("accuracy"); err == nil {
 		t.Errorf("a filter without a word is %v", by)
+	}
+	types := map[checkpoint.DType]bool{}
+	for _, word := range words("merge.dtype") {
+		if types[mergedType(word)] {
+			t.Errorf("merge.dtype %s is %q, like another word", word, mergedType(word))
+		}
+		types[mergedType(word)] = true
 	}
 	for _, kind := range words("reward.kind") {
 		if r := (config.Reward{Kind: kind}); (selfReward(&r) != train.RewardGraded) != r.Self() {

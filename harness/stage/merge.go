@@ -109,7 +109,7 @@ const AdapterDir = "adapter"
 // kept.
 func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	c := e.run()
-	o.DType = map[string]checkpoint.DType{"bf16": checkpoint.BF16, "f32": checkpoint.F32}[c.Merge.DType]
+	o.DType = mergedType(c.Merge.DType)
 	if c.Model.Init != "pretrained" {
 		return nil
 	}
@@ -119,6 +119,19 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 		err = textTypes(c, origin)
 	}
 	return err
+}
+
+// mergedType returns the type of the written weights; "" keeps that of the initial ones.
+func mergedType(word string) checkpoint.DType {
+	switch word {
+	case "bf16":
+		return checkpoint.BF16
+	case "f32":
+		return checkpoint.F32
+	case "keep", "":
+		return ""
+	}
+	panic("stage: unknown merge.dtype " + word)
 }
 
 // putFolder stores the files of a folder on all cores; their roles are their names after a prefix.

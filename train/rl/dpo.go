@@ -1,7 +1,5 @@
 package rl
 
-import "slices"
-
 // Preference is what DPO finds out about a row, under the parameters before a mini-batch's first
 // micro-batch.
 type Preference struct {
@@ -174,7 +172,7 @@ var (
 func dpoLoss() PolicyLoss {
 	read := func(c Settings) DPOConfig {
 		d := DPOConfig{Beta: c.Float(dpoBeta), Loss: IPO,
-			Reference: Reference(slices.Index(referenceWords, c.Word(dpoReference)))}
+			Reference: Reference(c.place(dpoReference, referenceWords))}
 		if c.Word(dpoLossOf) == "sigmoid" {
 			d.Loss, d.Smoothing = Sigmoid, c.Float(dpoSmoothing)
 		}

@@ -142,12 +142,12 @@ func flowRLSettings() []Setting {
 func flowRLConfig(c Settings) FlowRLConfig {
 	f := FlowRLConfig{
 		Beta: c.Float(FlowBeta), UseLogZ: c.Bool(FlowLogZ),
-		WeightLevel: Level(slices.Index(levelWords, c.Word(FlowWeightLevel))),
+		WeightLevel: Level(c.place(FlowWeightLevel, levelWords)),
 		WeightLow:   c.Float(FlowWeightLow), WeightHigh: c.Float(FlowWeightHigh),
-		Reference: Reference(slices.Index(referenceWords, c.Word(FlowReference))),
-		TokenMask: TokenMask(slices.Index(tokenMaskWords, c.Word(FlowTokenMask))),
-		Terms:     Terms(slices.Index(termsWords, c.Word(FlowTerms))),
-		MeanClip:  MeanClip(slices.Index(meanClipWords, c.Word(FlowMeanClip))),
+		Reference: Reference(c.place(FlowReference, referenceWords)),
+		TokenMask: TokenMask(c.place(FlowTokenMask, tokenMaskWords)),
+		Terms:     Terms(c.place(FlowTerms, termsWords)),
+		MeanClip:  MeanClip(c.place(FlowMeanClip, meanClipWords)),
 		Surrogate: c.Bool(FlowSurrogate), RatioFractions: c.Bool(FlowRatioFractions),
 	}
 	f.GroupLogZ = f.UseLogZ && c.Word(FlowLogZFrom) == logZGroup

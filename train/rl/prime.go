@@ -153,7 +153,7 @@ var (
 	primeProcess = Setting{Key: "prime.process_coef", Default: 5.0, Range: "[0, inf)",
 		Verl: []string{"reward_dpo_coef"},
 		Help: "weight of the process rewards, of which each token has the sum from it on"}
-	primeLoss = Setting{Key: "prime.loss", Default: "ce", Words: []string{"ce", "dpo", "bon_acc", "bon_rm"},
+	primeLoss = Setting{Key: "prime.loss", Default: "ce", Words: primeLossWords,
 		Help: "loss of the reward model: cross entropy of the verdict; dpo compares with the mean of the problem's " +
 			"completions of the other verdict; bon_* weigh that towards the best of n by verdict or by reward"}
 	// PrimeUpdate says when the process reward model learns from a step.
@@ -165,7 +165,7 @@ var (
 func PrimeOf(c Settings) PrimeConfig {
 	return PrimeConfig{Beta: c.Float(primeBeta), Whole: c.Word(primeGranularity) == "whole",
 		Normalize: c.Word(primeNorm) == "batch", Outcome: c.Float(primeOutcome), Process: c.Float(primeProcess),
-		Loss: primeLosses[c.Word(primeLoss)]}
+		Loss: PrimeLossKind(c.place(primeLoss, primeLossWords))}
 }
 
 // primeEstimator is the estimator "prime".

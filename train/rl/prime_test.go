@@ -213,10 +213,10 @@ func TestPrimeAsInRecipe(t *testing.T) {
 		same("returns", ret, x.Ret, 1e-8)
 		same("advantages", adv, x.Adv, 1e-8)
 		q := RowRewards(x.LogProb, x.Ref, mask, rows, c.Beta)
-		for name, kind := range primeLosses {
+		for kind, name := range primeLossWords {
 			var s PrimeStats
 			d := make([]float64, tokens)
-			PrimeLoss(d, x.LogProb, x.Ref, mask, rows, PrimeTargets(q, right, group, kind), c.Beta, len(right), &s)
+			PrimeLoss(d, x.LogProb, x.Ref, mask, rows, PrimeTargets(q, right, group, PrimeLossKind(kind)), c.Beta, len(right), &s)
 			same(name, []float64{s.Loss}, []float64{x.Losses[name].Loss}, 1e-7) // shares of a group are float32 there
 			same("gradient of "+name, d, x.Losses[name].Grad, 1e-9)
 		}

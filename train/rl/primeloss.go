@@ -12,8 +12,7 @@ const (
 	PrimeBoNRM                       // the same, by reward
 )
 
-var primeLosses = map[string]PrimeLossKind{"ce": PrimeCE, "dpo": PrimeDPO, "bon_acc": PrimeBoNAcc,
-	"bon_rm": PrimeBoNRM}
+var primeLossWords = []string{PrimeCE: "ce", PrimeDPO: "dpo", PrimeBoNAcc: "bon_acc", PrimeBoNRM: "bon_rm"}
 
 // ReadsGroup reports whether a row's loss depends on the rewards of its group before the update.
 func (k PrimeLossKind) ReadsGroup() bool { return k != PrimeCE }

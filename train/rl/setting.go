@@ -3,6 +3,7 @@ package rl
 import (
 	"fmt"
 	"maps"
+	"slices"
 )
 
 // Setting declares one configuration key of an estimator or a policy loss. It stands next
@@ -65,6 +66,15 @@ func (c Settings) Bool(s Setting) bool { return value[bool](c, s) }
 
 // Word returns the value of a setting that is one of its Words.
 func (c Settings) Word(s Setting) string { return value[string](c, s) }
+
+// place returns the place among words of the value of a setting that is one of them.
+func (c Settings) place(s Setting, words []string) int {
+	i := slices.Index(words, c.Word(s))
+	if i < 0 {
+		panic(fmt.Sprintf("rl: the setting %s is %q, want one of %q", s.Key, c.Word(s), words))
+	}
+	return i
+}
 
 // Floats returns the value of a setting that is a []float64.
 func (c Settings) Floats(s Setting) []float64 { return value[[]float64](c, s) }

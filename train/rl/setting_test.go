@@ -97,6 +97,7 @@ func TestSettingsAreRead(t *testing.T) {
 	for name, read := range map[string]func(){
 		"a setting without a value": func() { a.Float(lambda) },
 		"an int as a float64":       func() { a.Float(CriticWarmup) },
+		"a word that is none":       func() { PrimeOf(Defaults("prime", "").With(primeLoss, "bon")) },
 	} {
 		if !panics(read) {
 			t.Errorf("%s is read", name)
