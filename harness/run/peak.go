@@ -2,7 +2,6 @@ package run
 
 import (
 	"encoding/json"
-	"runtime/debug"
 
 	"exp/harness/config"
 	"exp/harness/forecast"
@@ -20,14 +19,18 @@ func (x *execution) forecast() forecast.Run {
 	return r
 }
 
-// forget gives back the memory that earlier stages left, and forgets the device's peak. A stage that learns,
-// which needs most, also gets the pages of the program's file that only the start needed.
+// forget gives back the memory that earlier stages left, and forgets the device's peak. Stages that need little do
+// with the memory as it is. A stage that learns, which needs most, also gets the pages of the program's file that only
+// the start needed.
 func forget(be kernels.Backend, kind config.Stage) {
 	takePeak(be)
+	if kind == config.Prepare || kind == config.EvalScore {
+		return
+	}
 	if kind.Facts().Learns {
 		checkpoint.DropProgramPages()
 	}
-	debug.FreeOSMemory()
+	heap.Release()
 	heap.Trim()
 }
 

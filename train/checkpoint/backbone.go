@@ -2,9 +2,9 @@ package checkpoint
 
 import (
 	"cmp"
-	"runtime/debug"
 
 	"exp/kernels"
+	"exp/kernels/heap"
 	"exp/train/model"
 )
 
@@ -45,7 +45,7 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 	}
 	// What only the start needed makes room for the weights.
 	DropProgramPages()
-	debug.FreeOSMemory()
+	heap.Release()
 	b, err := model.NewBackbone(be, c, lm, dtype)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func LoadBackbone(be kernels.Backend, c model.Config, lm bool, dtype kernels.DTy
 		b.Close()
 		return nil, err
 	}
-	debug.FreeOSMemory() // the pieces make room for what comes next
+	heap.Release() // the pieces make room for what comes next
 	return b, nil
 }
 
