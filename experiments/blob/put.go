@@ -64,7 +64,7 @@ func (d *Dir) PutWritten(write func(w io.Writer) error) (ident.Digest, int64, er
 		from.CloseWithError(err) // write stops
 		end <- stored{digest, size, err}
 	}()
-	w := bufio.NewWriterSize(to, 1<<20)
+	w := bufio.NewWriterSize(to, 1<<18)
 	err := write(w)
 	if err == nil {
 		err = w.Flush()

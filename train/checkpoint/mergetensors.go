@@ -126,7 +126,8 @@ func (s streamed) source() Source {
 
 func (s streamed) write(w io.Writer) error {
 	if from, _ := s.t.Lookup(s.tensor.Name); s.adapters == nil && from.DType == s.tensor.DType {
-		_, err := io.CopyBuffer(w, onlyReader{s.t.raw(s.tensor.Name)}, make([]byte, 1<<20))
+		buf := make([]byte, max(1, min(1<<20, from.Bytes()))) // most tensors of small models have a few KiB
+		_, err := io.CopyBuffer(w, onlyReader{s.t.raw(s.tensor.Name)}, buf)
 		return err
 	}
 	width := max(1, s.tensor.Len())

@@ -109,7 +109,7 @@ func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo,
 	}
 	h := sha256.New()
 	c := counter{w: io.MultiWriter(f, h)}
-	b := bufio.NewWriterSize(&c, 1<<20)
+	b := bufio.NewWriterSize(&c, 1<<18)
 	err = content(b)
 	if err == nil {
 		err = b.Flush()
