@@ -20,9 +20,9 @@ func fsckCommand(a *app) *cli.Command {
 		Category: "Keeping",
 		Usage:    "check that the store is complete and undamaged",
 		Description: "Checks the database and its references, that every blob (stored file) a run needs is " +
-			"there with its size, that configurations and lists of source files are as recorded, that each run's " +
-			"chain (the digest of its steps) and what lists print of it follow from the recorded rows, and that " +
-			"no dead process is recorded as running. --deep also reads all blobs and checkpoints and compares " +
+			"there with its size, that configurations, stages and lists of source files are as recorded, that each " +
+			"run's chain (the digest of its steps) and what lists print of it follow from the recorded rows, and " +
+			"that no dead process is recorded as running. --deep also reads all blobs and checkpoints and compares " +
 			"their digests. Without --repair it changes nothing.\n" +
 			"--repair moves corrupt blobs to quarantine/ in the store, so that rerunning their stages can " +
 			"replace them, and marks killed runs as interrupted. Damage is exit code 4; fsck lists the runs " +
@@ -45,7 +45,7 @@ func fsckCommand(a *app) *cli.Command {
 func (a *app) fsck(c *cli.Context, db *store.DB, _ []string) error {
 	start := time.Now()
 	o := keep.CheckOptions{Deep: c.Bool("deep"), Repair: c.Bool("repair"), Now: a.Clock.Now(),
-		Checkpoint: harness.CheckCheckpoint, Config: harness.ConfigChanged}
+		Checkpoint: harness.CheckCheckpoint, Config: harness.ConfigChanged, Stage: harness.StageChanged}
 	if o.Deep {
 		display := a.Progress()
 		begun := false
@@ -87,6 +87,9 @@ func fsckHelp(r *keep.Report, o keep.CheckOptions) string {
 		case f.Fault == keep.Config:
 			return "restore exp.db from a backup: what lists and comparisons read of these runs is not what " +
 				"they computed with"
+		case f.Fault == keep.Stage:
+			return "restore exp.db from a backup: exp why explains by these records, and other runs find stages by " +
+				"their ids"
 		case f.Fault == keep.Sources:
 			return "restore exp.db from a backup: exp why and exp diff --code read these lists"
 		case f.Fault == keep.Summary:

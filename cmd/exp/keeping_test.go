@@ -274,6 +274,27 @@ func TestFsckConfiguration(t *testing.T) {
 	}
 }
 
+// fsck and verify find a stage whose record does not give the id under which other runs find it.
+func TestFsckStage(t *testing.T) {
+	dir := ownSmokeStore(t)
+	const of = ` WHERE kind = 'train' AND run = (SELECT id FROM runs WHERE name = 'smoke-ppo')`
+	for _, tt := range []struct{ change, undo string }{
+		{`params = json_set(params, '$."train.optim.lr"', 0.5)`, `params = json_set(params, '$."train.optim.lr"', 0.001)`},
+		{`seed = 'seed=9'`, `seed = 'seed=0'`},
+		{`numerics = 'cpu/bf16'`, `numerics = 'cpu/fma'`},
+	} {
+		tamper(t, dir, `UPDATE stages SET `+tt.change+of)
+		for _, command := range [][]string{{"fsck"}, {"verify", "smoke-ppo#0", "--level", "blobs"}} {
+			got := exp(t, append(command, "--store", dir)...)
+			if got.code != 4 || !strings.Contains(got.stdout, "train: its parameters, inputs, code, seed or numerics were changed") {
+				t.Errorf("%s: %s ended with %d: %s%s", tt.change, command[0], got.code, got.stdout, got.stderr)
+			}
+		}
+		tamper(t, dir, `UPDATE stages SET `+tt.undo+of)
+	}
+	exp(t, "fsck", "--store", dir).says(t, "everything is as recorded")
+}
+
 // fsck finds a changed metric, and says which steps it cannot judge.
 func TestFsckMetrics(t *testing.T) {
 	dir := ownSmokeStore(t)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"exp/experiments/blob"
@@ -25,6 +26,7 @@ const (
 	Summary    Fault = "summary"    // what lists print of a run does not follow from its rows
 	Checkpoint Fault = "checkpoint" // a checkpoint's files were changed
 	Config     Fault = "config"     // a run's configuration was changed
+	Stage      Fault = "stage"      // a stage's record was changed
 	Sources    Fault = "sources"    // a list of source files was changed
 	Stale      Fault = "stale"      // recorded as running, but the process is gone; not damage
 )
@@ -57,6 +59,8 @@ type CheckOptions struct {
 	// Config says how a configuration was changed after it was recorded, "" if it was not;
 	// nil: skip configurations.
 	Config func(store.Config) string
+	// Stage does the same for a stage; nil: skip stages.
+	Stage func(store.Stage) string
 	// Progress receives the bytes hashed and in total; may be nil.
 	Progress func(done, total int64)
 	Now      time.Time
@@ -95,8 +99,8 @@ type check struct {
 }
 
 // Check checks a store: the database itself; that every blob that a run needs exists with
-// its size or, if o.Deep, with its bytes; that configurations and lists of source files are as recorded; that every
-// run's chain and summaries match its rows; and that nothing recorded as running has
+// its size or, if o.Deep, with its bytes; that configurations, stages and lists of source files are as
+// recorded; that every run's chain and summaries match its rows; and that nothing recorded as running has
 // stopped. Without o.Repair it changes nothing. It ignores blobs that no run needs; Sweep
 // finds them.
 func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
@@ -112,7 +116,7 @@ func Check(ctx context.Context, db *store.DB, o CheckOptions) (*Report, error) {
 			c.runs[runs[i].ID] = &runs[i]
 		}
 	}
-	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.sources, c.chains,
+	for _, f := range []func() error{c.database, c.stale, c.blobs, c.configs, c.stages, c.sources, c.chains,
 		c.summaries, c.checkpoints} {
 		if err := f(); err != nil {
 			return c.report, err
@@ -295,6 +299,26 @@ func (c *check) configs() error {
 		}
 		if changed := c.o.Config(conf); changed != "" {
 			c.found(Finding{Fault: Config, What: r.Config.String(), Detail: changed, Runs: of[r.Config]})
+		}
+	}
+	return nil
+}
+
+// stages runs o.Stage on the stages of runs.
+func (c *check) stages() error {
+	if c.o.Stage == nil {
+		return nil
+	}
+	for _, r := range c.ordered() {
+		list, err := c.db.Stages(c.ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		for _, s := range list {
+			if changed := c.o.Stage(s); changed != "" {
+				c.found(Finding{Fault: Stage, What: strings.TrimSpace(s.Kind + " " + s.Label), Detail: changed,
+					Runs: []Run{{r}}})
+			}
 		}
 	}
 	return nil

@@ -396,14 +396,18 @@ func (p *Run) Inputs(i int, output func(stage int, role string) (ident.Digest,
 // SID returns the id of a stage with the given inputs.
 func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 	s := p.Stages[i]
-	params := p.Params(i)
-	if s.Label != "" {
-		params["suite"] = s.Label
+	return StageID(ident.Stage{Kind: string(s.Kind), Params: p.Params(i), Inputs: hashed, Code: p.Code[s.Kind].Digest,
+		Seed: s.Seed, Numerics: p.Numerics}, s.Label)
+}
+
+// StageID returns the id of a stage, the same for a planned and a recorded one. It adds the label to the parameters of
+// id; preparation has no numerics, because it works on text and integers only.
+func StageID(id ident.Stage, label string) (ident.Digest, error) {
+	if label != "" {
+		id.Params["suite"] = label
 	}
-	id := ident.Stage{Kind: string(s.Kind), Params: params, Inputs: hashed, Code: p.Code[s.Kind].Digest, Seed: s.Seed,
-		Numerics: p.Numerics}
-	if s.Kind == config.Prepare {
-		id.Numerics = "" // works on text and integers only
+	if config.Stage(id.Kind) == config.Prepare {
+		id.Numerics = ""
 	}
 	return id.SID()
 }

@@ -23,6 +23,7 @@ import (
 	"exp/experiments/trackers"
 	"exp/harness/config"
 	"exp/harness/device"
+	"exp/harness/plan"
 	"exp/harness/sources"
 	"exp/train/checkpoint"
 )
@@ -71,6 +72,29 @@ func ConfigChanged(c store.Config) string {
 		return "" // another version of this program may have written it
 	}
 	return fmt.Sprintf("it was changed after it was recorded: its digest is %s, not %s", d.Short(), c.Digest.Short())
+}
+
+// StageChanged says that a stage's record was changed after it was made: its id, under which other runs find it, does
+// not follow from its parameters, inputs, code, seed and numerics. It is "" if the id does, or if the record cannot
+// tell: of a kind or a key that this version does not have.
+func StageChanged(s store.Stage) string {
+	if config.Stage(s.Kind).Facts().Stage == "" {
+		return ""
+	}
+	params, known, err := config.Stored(string(s.Params))
+	if err != nil {
+		return "its parameters cannot be read: " + err.Error()
+	}
+	id := ident.Stage{Kind: s.Kind, Params: params, Inputs: map[string]ident.Digest{}, Code: s.Code, Seed: s.Seed,
+		Numerics: s.Numerics}
+	for _, in := range s.Inputs {
+		id.Inputs[in.Role] = in.Digest
+	}
+	if sid, err := plan.StageID(id, s.Label); err != nil || sid == s.SID || !known {
+		return ""
+	}
+	return "its parameters, inputs, code, seed or numerics were changed after they were recorded: they do not give " +
+		"its id"
 }
 
 // differsFrom names the first of some keys whose stored value is not the one in r; "" if there is none.

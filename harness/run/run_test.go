@@ -142,6 +142,15 @@ func (l *lab) execute(p *plan.Run) (Result, *quiet) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	stages, err := l.db.Stages(context.Background(), res.Run.ID)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, s := range stages {
+		if changed := StageChanged(s); changed != "" {
+			l.t.Errorf("%s %s, as recorded: %s", s.Kind, s.Label, changed)
+		}
+	}
 	return res, q
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"exp/eval"
 	"exp/experiments/blob"
@@ -72,11 +73,16 @@ func (v *verifier) configuration(ctx context.Context) error {
 	return nil
 }
 
-// sources proves that the stored sources have the digests that the stages name.
+// sources proves that stages are as recorded, and that the stored sources have the digests that they name.
 func (v *verifier) sources(ctx context.Context) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
 		return err
+	}
+	for _, s := range stages {
+		if changed := StageChanged(s); changed != "" {
+			v.found(false, strings.TrimSpace(s.Kind+" "+s.Label), "%s", changed)
+		}
 	}
 	trees, seen := map[ident.Digest]map[string]ident.Digest{}, map[ident.Digest]bool{}
 	for _, s := range stages {
