@@ -97,7 +97,7 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	}
 	if c.IsSet("group") {
 		t := a.groupTable(q, &l)
-		a.noteEmpty(c, len(t.Rows))
+		a.noteEmpty(c, db, len(t.Rows))
 		return a.Out.PrintTable(limit(a, t, q.limit, "groups"))
 	}
 	proofs, err := db.AllVerifications(c.Context)
@@ -107,13 +107,13 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	n := q.limit.of(len(l.Runs))
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
 		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
-	a.noteEmpty(c, len(l.Runs))
+	a.noteEmpty(c, db, len(l.Runs))
 	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
 	return a.Out.PrintTable(t)
 }
 
 // noteEmpty says why a list is empty.
-func (a *app) noteEmpty(c *cli.Context, n int) {
+func (a *app) noteEmpty(c *cli.Context, db *store.DB, n int) {
 	switch {
 	case n > 0 || !a.Out.ForPeople():
 	case c.IsSet("filter") || c.NArg() > 0:
@@ -121,8 +121,18 @@ func (a *app) noteEmpty(c *cli.Context, n int) {
 	case c.Bool("deleted"):
 		a.Note("no run is deleted")
 	default:
-		a.Note("the store has no runs yet; exp run CONFIG adds one")
+		a.Note("%s", noRuns(c.Context, db))
 	}
+}
+
+// noRuns says why a store shows no runs.
+func noRuns(ctx context.Context, db *store.DB) string {
+	deleted, err := db.Runs(ctx, store.RunQuery{Deleted: true})
+	if err != nil || len(deleted) == 0 {
+		return "the store has no runs yet; exp run CONFIG adds one"
+	}
+	return "the store has deleted runs only (" + quantity.Plural(len(deleted), "run") + "): exp ls --deleted lists " +
+		"them, exp restore RUN brings one back"
 }
 
 func (a *app) noteLeftOut(shown, of int, what string) {

@@ -208,6 +208,10 @@ func TestLsErrors(t *testing.T) {
 	}
 	call{}.run("ls", "--store", empty, "--no-header").check(t, 0, "", "the store has no runs yet")
 	call{}.run("ls", "--store", empty, "--no-header", "-q").check(t, 0, "")
+	deleted := ownSmokeStore(t)
+	tamper(t, deleted, `UPDATE runs SET deleted = created`)
+	call{}.run("ls", "--store", deleted, "--no-header").check(t, 0, "", "the store has deleted runs only (3 runs): exp ls --deleted")
+	call{}.run("show", "smoke", "--store", deleted).check(t, 3, "", "the store has deleted runs only (3 runs): exp ls --deleted")
 	none := t.TempDir()
 	call{}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG creates it")
 	file := filepath.Join(none, "file")

@@ -133,7 +133,7 @@ func (a *app) remove(c *cli.Context, db *store.DB, selections []string) error {
 		}
 	}
 	if len(runs) == 0 {
-		a.noteEmpty(c, 0)
+		a.noteEmpty(c, db, 0)
 	}
 	if !c.Bool("dry-run") && len(runs) > 0 {
 		for i, r := range runs {

@@ -65,7 +65,7 @@ func suggestRun(ctx context.Context, db *store.DB, err error) error {
 	name, seed, seeded := strings.Cut(none.Ref, "#")
 	switch {
 	case len(known) == 0:
-		none.Hint = "the store has no runs yet; exp run CONFIG adds one"
+		none.Hint = noRuns(ctx, db)
 	case seeded && slices.Contains(known, name):
 		none.Hint = name + " has no run with seed " + seed
 	default:
