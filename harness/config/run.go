@@ -294,21 +294,6 @@ type Likely struct {
 	Learn    float64 `key:"learn"`
 }
 
-// Kinds of reward that the policy or its completions give, without a verdict.
-const (
-	Majority   = "majority"
-	Confidence = "confidence"
-	Likelihood = "likelihood"
-)
-
-// Self reports whether the policy or its completions give the reward, without a verdict.
-func (r *Reward) Self() bool {
-	return r.Kind == Majority || r.Kind == Confidence || r.Kind == Likelihood
-}
-
-// ByTask reports whether nothing but the task's grader says something of a completion.
-func (r *Reward) ByTask() bool { return r.Kind == "task" || r.Self() }
-
 // Judge is a language model behind a server that scores completions.
 type Judge struct {
 	URL         string        `key:"url"`
