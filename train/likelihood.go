@@ -84,9 +84,9 @@ func (t *Trainer) rewardLikelihood(step int, all []Trajectory, s *likelihoods) e
 	return nil
 }
 
-// LikelihoodAgain gives graded completions that m sampled the rewards of RewardLikelihood, outside a run. answer is as
+// likelihoodAgain gives graded completions that m sampled the rewards of RewardLikelihood, outside a run. answer is as
 // in Parts.
-func LikelihoodAgain(be kernels.Backend, m *model.Model, c Config,
+func likelihoodAgain(be kernels.Backend, m *model.Model, c Config,
 	answer func(*rollout.Problem, *rollout.Completion) (*Answer, error), all []Trajectory) error {
 	longest := 0
 	for i := range all {

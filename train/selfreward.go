@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"exp/kernels"
+	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -56,11 +58,7 @@ func (t *Trainer) rewardSelf(ctx context.Context, step int, all []Trajectory, s 
 	case RewardLikelihood:
 		return t.rewardLikelihood(step, all, &s.likelihoods)
 	case RewardConfidence:
-		for i := range all {
-			if tr := &all[i]; tr.Verdict.Status == rollout.Graded {
-				tr.Verdict.Reward = Confidence(tr.Completion)
-			}
-		}
+		rewardConfidence(all)
 	case RewardMajority:
 		for i := 0; i < len(all); i += t.cfg.Samples {
 			group := all[i : i+t.cfg.Samples]
@@ -72,6 +70,32 @@ func (t *Trainer) rewardSelf(ctx context.Context, step int, all []Trajectory, s 
 		}
 	}
 	return nil
+}
+
+// RewardAgain gives graded completions that m sampled the rewards of c.Self, outside a run. They need not be whole
+// groups, so that votes are not held again, which voted reports. answer is as in Parts.
+func RewardAgain(be kernels.Backend, m *model.Model, c Config,
+	answer func(*rollout.Problem, *rollout.Completion) (*Answer, error), all []Trajectory) (voted bool, err error) {
+	switch c.Self {
+	case RewardLikelihood:
+		return false, likelihoodAgain(be, m, c, answer, all)
+	case RewardConfidence:
+		rewardConfidence(all)
+	case RewardMajority:
+		return true, nil
+	}
+	return false, nil
+}
+
+// ReadsAnswers reports whether a reward needs Parts.Answer.
+func (s SelfReward) ReadsAnswers() bool { return s == RewardLikelihood }
+
+func rewardConfidence(all []Trajectory) {
+	for i := range all {
+		if tr := &all[i]; tr.Verdict.Status == rollout.Graded {
+			tr.Verdict.Reward = Confidence(tr.Completion)
+		}
+	}
 }
 
 // agreement returns the answers of the completions in a group, equal where they agree.

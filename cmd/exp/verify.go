@@ -127,7 +127,7 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	if err != nil {
 		return err
 	}
-	program := p != nil && p.Config.Run.Reward.Kind == "command"
+	program := p != nil && p.Config.Run.Reward.ByProgram()
 	return errors.Join(a.printVerification(v), foundError(run, &v, program))
 }
 

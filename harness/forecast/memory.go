@@ -51,7 +51,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 			add("reference policy", heldReference(c, arch, w.Rollout))
 		}
 	}
-	if kind == config.Train && c.Reward.Kind == "model" && w.Judges() {
+	if kind == config.Train && c.Reward.HasModel() && w.Judges() {
 		add("reward model", rewardBytes(c))
 	}
 	limit := capacityOf(kind, c, longest, w)
@@ -90,7 +90,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	parts.addEngine(engine, at, arch, heads, operand, 1)
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
-	if c.JudgesAlone() && c.Reward.Kind == "model" { // which scores when the rest is freed
+	if c.JudgesAlone() && c.Reward.HasModel() { // which scores when the rest is freed
 		parts.add("reward model beyond the policy", max(0, rewardBytes(c)-int(sumParts(parts))))
 	}
 	return parts

@@ -90,12 +90,9 @@ func TrainConfig(c *config.Run) train.Config {
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
-	t.Self = selfReward(&c.Reward)
-	if l := c.Reward.Likelihood; t.Self == train.RewardLikelihood {
-		t.Likelihood = train.LikelihoodReward{Measure: must(rl.ParseLikelihood(l.Measure)), Baseline: l.Baseline,
-			Absent: c.Reward.Wrong, Learn: l.Learn}
+	if set := rewardKindOf(&c.Reward).train; set != nil {
+		set(&t, &c.Reward)
 	}
-	t.Votes = train.VoteRewards{Right: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format}
 	t.Filter = train.Filter{MaxBatches: a.FilterGroups.MaxBatches, Spread: a.FilterGroups.Spread,
 		Low: a.FilterGroups.Low, High: a.FilterGroups.High, Complete: a.FilterGroups.Complete}
 	if by := a.FilterGroups.Metric; by != "" {
@@ -123,22 +120,6 @@ func TrainConfig(c *config.Run) train.Config {
 		t.LogZ = logZConfig(a.Settings)
 	}
 	return t
-}
-
-// selfReward returns the reward that the policy or its completions give, if reward.kind names one.
-func selfReward(r *config.Reward) train.SelfReward {
-	switch r.Kind {
-	case config.Majority:
-		return train.RewardMajority
-	case config.Confidence:
-		return train.RewardConfidence
-	case config.Likelihood:
-		return train.RewardLikelihood
-	}
-	if r.Self() {
-		panic("stage: unknown reward " + r.Kind)
-	}
-	return train.RewardGraded
 }
 
 // overlongBuffer returns the tokens over which the reward falls.

@@ -36,8 +36,12 @@ func TestWordsHaveValues(t *testing.T) {
 		types[mergedType(word)] = true
 	}
 	for _, kind := range words("reward.kind") {
-		if r := (config.Reward{Kind: kind}); (selfReward(&r) != train.RewardGraded) != r.Self() {
-			t.Errorf("reward.kind %s is %v", kind, selfReward(&r))
+		r := config.Reward{Kind: kind}
+		if k, ok := rewardKinds()[kind]; !ok || (k.train != nil) != r.Self() || (k.scorer == nil) != r.ByTask() {
+			t.Errorf("reward.kind %s is %+v", kind, k)
 		}
+	}
+	if got, want := len(rewardKinds()), len(words("reward.kind")); got != want {
+		t.Errorf("%d kinds of reward, but reward.kind has %d words", got, want)
 	}
 }

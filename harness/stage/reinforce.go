@@ -184,7 +184,7 @@ func (r *reinforcement) buildReward(parts *train.Parts, prompts *prompt.Prompter
 	}
 	owned.add(func() { _ = r.reward() }) // a second time if training failed
 	parts.Agreement = r.agreement
-	if r.cfg.Self != train.RewardLikelihood {
+	if !r.cfg.Self.ReadsAnswers() {
 		return nil
 	}
 	answers, err := r.newAnswers(prompts)

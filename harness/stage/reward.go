@@ -3,6 +3,7 @@ package stage
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -51,21 +52,20 @@ func (e *Env) newJudgeAlone(components []string) (g rollout.Grader, end func() e
 
 // newScorer returns the configured scorer; nil if the task's reward counts.
 func (e *Env) newScorer(components []string) (reward.Scorer, error) {
+	scorer := rewardKindOf(&e.run().Reward).scorer
+	if scorer == nil {
+		return nil, nil
+	}
+	return scorer(e, slices.DeleteFunc(slices.Clone(components), reward.Builtin))
+}
+
+func (e *Env) newCommand(parts []string) *reward.Command {
 	r := e.run()
 	c := r.Reward
-	asked := slices.DeleteFunc(slices.Clone(components), reward.Builtin)
-	switch c.Kind {
-	case "command":
-		return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: asked, Verdicts: r.JudgesAlone(),
-			DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
-			RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
-			Log: func(line string) { e.warn("reward: %s", line) }}), nil
-	case "judge":
-		return e.newJudge(asked)
-	case "model":
-		return e.newRewardModel()
-	}
-	return nil, nil
+	return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: parts, Verdicts: r.JudgesAlone(),
+		DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
+		RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
+		Log: func(line string) { e.warn("reward: %s", line) }})
 }
 
 func (e *Env) newRewardModel() (*reward.Model, error) {
@@ -126,22 +126,10 @@ func (e *KeyError) ExitCode() int { return 7 }
 func rewardDigests(c *config.Run, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
 	x, add := digestsByUse("reward/", bad)
-	switch r := c.Reward; r.Kind {
-	case "command":
-		add("reward.command", "command", func() (ident.Digest, error) { return ident.Program(r.Command) })
-		if len(r.Files) > 0 {
-			add("reward.files", "files", func() (ident.Digest, error) { return ident.Paths(r.Files) })
-		}
-	case "judge":
-		add("reward.judge.template", "template",
-			func() (ident.Digest, error) { return ident.Paths([]string{r.Judge.Template}) })
-	case "model":
-		add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(r.Weights) })
-		add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
-		if x[rewardTemplateUse].IsZero() {
-			delete(x, rewardTemplateUse)
-		}
+	if files := rewardKindOf(&c.Reward).files; files != nil {
+		files(c, policy, add)
 	}
+	maps.DeleteFunc(x, func(_ string, d ident.Digest) bool { return d.IsZero() }) // no such file
 	return x
 }
 

@@ -18,8 +18,7 @@ const plainRewardText = "{prompt}{response}"
 // If it is nil, the model reads reward.text.
 func rewardPrompter(c *config.Run, policy *prompt.Prompter) (*prompt.Prompter, error) {
 	r := c.Reward
-	if r.Kind != "model" || r.Chat == config.None || r.Text != plainRewardText || policy == nil ||
-		!policy.Chats() {
+	if r.Chat == config.None || r.Text != plainRewardText || policy == nil || !policy.Chats() {
 		return nil, nil
 	}
 	own := &config.Run{Tokenizer: config.Tokenizer{Kind: "model"},
@@ -58,11 +57,8 @@ func rewardTemplate(c *config.Run, policy *prompt.Prompter) (ident.Digest, error
 // rewardTemplateUse names the digest of that template among External.Reward.
 const rewardTemplateUse = "reward/chat template"
 
-// RewardNote describes a reward model's input; empty for other rewards.
-func RewardNote(c *config.Run, x External) string {
-	if c.Reward.Kind != "model" {
-		return ""
-	}
+// rewardModelNote describes a reward model's input.
+func rewardModelNote(c *config.Run, x External) string {
 	if d, chats := x.Reward[rewardTemplateUse]; chats {
 		return fmt.Sprintf("the reward model reads the whole chat, formatted by its own folder's template (sha256 %s)",
 			d.String()[:12])

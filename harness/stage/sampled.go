@@ -187,7 +187,7 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 		out[i].Completion = got[i][0]
 		items[i] = rollout.Item{Problem: reqs[i].Problem, Sample: list[i].K, Completion: &out[i].Completion}
 	}
-	if e.run().Reward.Kind == "judge" {
+	if e.run().Reward.ByServer() {
 		return out, nil
 	}
 	verdicts, err := e.gradeAgain(ctx, items)
@@ -205,22 +205,21 @@ func (e *Env) rewardAgain(m *model.Model, reqs []rollout.Request, prompts *promp
 	for i := range verdicts {
 		v := &verdicts[i]
 		train.KeepFinite(v)
-		if conf.Self == train.RewardConfidence && v.Status == rollout.Graded {
-			v.Reward = train.Confidence(&out[i].Completion)
-		}
-		out[i].Verdict, out[i].Voted = v, conf.Self == train.RewardMajority
+		out[i].Verdict = v
 		all[i] = train.Trajectory{Problem: reqs[i].Problem, Prompt: reqs[i].Prompt, Completion: &out[i].Completion,
 			Verdict: *v}
 	}
-	if conf.Self != train.RewardLikelihood {
-		return nil
+	var answer func(*rollout.Problem, *rollout.Completion) (*train.Answer, error)
+	if conf.Self.ReadsAnswers() {
+		answers, err := e.newAnswers(prompts)
+		if err != nil {
+			return err
+		}
+		answer = answers.Answer
 	}
-	answers, err := e.newAnswers(prompts)
-	if err == nil {
-		err = train.LikelihoodAgain(e.Backend, m, conf, answers.Answer, all)
-	}
+	voted, err := train.RewardAgain(e.Backend, m, conf, answer, all)
 	for i := range all {
-		*out[i].Verdict = all[i].Verdict
+		*out[i].Verdict, out[i].Voted = all[i].Verdict, voted
 	}
 	return err
 }

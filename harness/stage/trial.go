@@ -26,7 +26,8 @@ const (
 // run before any work, as a *TrialError. e belongs to the train stage.
 func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	r := e.run()
-	if r.Reward.Kind != "command" && r.Reward.Kind != "judge" && !task.RunsPrograms(dataset.TaskConfig(r).Kind) {
+	kind := rewardKindOf(&r.Reward)
+	if kind.source == nil && !task.RunsPrograms(dataset.TaskConfig(r).Kind) {
 		return nil
 	}
 	role := RoleTrain
@@ -39,7 +40,7 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	}
 	var said []string
 	trial := *e
-	if r.Reward.Kind != "judge" { // a judge's warnings say why the trial takes long
+	if !r.Reward.ByServer() { // a judge's warnings say why the trial takes long
 		trial.Hooks.Warn = func(text string) {
 			if line := strings.TrimPrefix(text, "reward: "); !slices.Contains(said, line) { // retries repeat it
 				said = append(said, line)
@@ -58,8 +59,11 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	case err == nil:
 		err = errors.New(refused)
 	}
-	return &TrialError{Kind: r.Reward.Kind, Command: r.Reward.Command, URL: r.Reward.Judge.URL,
-		Said: said[max(0, len(said)-trialSaid):], Err: err}
+	failed := &TrialError{Said: said[max(0, len(said)-trialSaid):], Err: err, advice: "exp doctor checks the sandbox"}
+	if kind.source != nil {
+		failed.Source, failed.advice = kind.source(&r.Reward), kind.hint
+	}
+	return failed
 }
 
 // tryRows grades a completion of one problem after the other until one has a score. If none has, it
@@ -109,20 +113,16 @@ func (e *Env) trialAnswer(p *rollout.Problem) string {
 
 // TrialError reports a reward that could not score a row before training.
 type TrialError struct {
-	Kind    string   // of the reward
-	Command []string // the program and its arguments
-	URL     string   // the judge's
-	Said    []string // the program's last lines on standard error
-	Err     error
+	Source string   // what scores outside this process, such as "judge: http://127.0.0.1:8000/v1"; "" for the sandbox
+	Said   []string // the program's last lines on standard error
+	Err    error
+	advice string
 }
 
 func (e *TrialError) Error() string {
 	text := fmt.Sprintf("a row was tried before training, and the reward failed: %v", e.Err)
-	switch e.Kind {
-	case "command":
-		text += "\n  command: " + strings.Join(e.Command, " ")
-	case "judge":
-		text += "\n  judge: " + e.URL
+	if e.Source != "" {
+		text += "\n  " + e.Source
 	}
 	if len(e.Said) > 0 {
 		text += "\n  its standard error:\n    " + strings.Join(e.Said, "\n    ")
@@ -148,12 +148,5 @@ func (e *TrialError) Hint() string {
 	if errors.As(e.Err, &hinted) && hinted.Hint() != "" {
 		return hinted.Hint()
 	}
-	switch e.Kind {
-	case "command":
-		return "run the program by hand: it reads a JSON row per line and answers each with a line like " +
-			`{"id": "1", "score": 0.5}; see docs/algorithms.md`
-	case "judge":
-		return "check reward.judge.url, reward.judge.model and that the server answers"
-	}
-	return "exp doctor checks the sandbox"
+	return e.advice
 }
