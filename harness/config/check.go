@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -66,6 +65,24 @@ func checks() []check {
 }
 
 func taskChecks() []check {
+	var list []check
+	for _, k := range taskKinds() {
+		if k.checks != nil {
+			list = append(list, k.checks()...)
+		}
+	}
+	return append(list, []check{
+		{[]string{"reward.wrong", "reward.correct"}, func(r *Run) (string, string) {
+			if r.Reward.Wrong >= r.Reward.Correct {
+				return fmt.Sprintf("reward.wrong (%v) is not below reward.correct (%v)", r.Reward.Wrong,
+					r.Reward.Correct), "training maximises the reward"
+			}
+			return "", ""
+		}},
+	}...)
+}
+
+func countdownChecks() []check {
 	return []check{
 		{[]string{"task.countdown.min_numbers", "task.countdown.max_numbers"}, func(r *Run) (string, string) {
 			if c := r.Task.Countdown; c.MinNumbers > c.MaxNumbers {
@@ -82,6 +99,11 @@ func taskChecks() []check {
 			}
 			return "", ""
 		}},
+	}
+}
+
+func outcomesChecks() []check {
+	return []check{
 		{[]string{"task.outcomes.modes", "task.outcomes.count"}, func(r *Run) (string, string) {
 			if len(r.Task.Outcomes.Modes) == 0 {
 				return "task.outcomes.modes is empty: every outcome has the same reward",
@@ -96,18 +118,11 @@ func taskChecks() []check {
 			}
 			return "", ""
 		}},
-		{[]string{"reward.wrong", "reward.correct"}, func(r *Run) (string, string) {
-			if r.Reward.Wrong >= r.Reward.Correct {
-				return fmt.Sprintf("reward.wrong (%v) is not below reward.correct (%v)", r.Reward.Wrong,
-					r.Reward.Correct), "training maximises the reward"
-			}
-			return "", ""
-		}},
 	}
 }
 
 func dataChecks() []check {
-	generates := func(r *Run) bool { return !slices.Contains(StartersFromFiles(), r.Task.Kind) }
+	generates := func(r *Run) bool { return !r.Task.kind().files }
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
 			switch {

@@ -50,7 +50,7 @@ func evalChecks() []check {
 		}},
 		{[]string{"eval.final.graders", "task.kind"}, func(r *Run) (string, string) {
 			own := slices.ContainsFunc(r.Eval.Final.Suites, func(s string) bool { return s == "test" || s == "val" })
-			if own && len(r.Eval.Final.Graders) > 0 && r.Task.Kind != "math" {
+			if own && len(r.Eval.Final.Graders) > 0 && r.Task.kind().grader == nil {
 				return fmt.Sprintf("eval.final.graders compare answers, but the run's own data is of the task %s, "+
 						"which has its own grader", r.Task.Kind),
 					"leave test and val out of eval.final.suites, or leave the graders out"

@@ -42,9 +42,20 @@ func rewardChecks() []check {
 func selfChecks() []check {
 	return []check{
 		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
-			if r.Reward.Self() && r.JudgesAlone() {
+			switch {
+			case r.Reward.Self() && r.JudgesAlone():
 				return fmt.Sprintf("the task prompts needs a reward that says what is right, which %s does not",
 					r.Reward.Kind), "set reward.kind to " + judgingRewards()
+			case r.Reward.kind().votes && !r.Task.kind().oneAnswer:
+				return "reward.kind " + r.Reward.Kind + " compares answers, but those of task " + r.Task.Kind +
+					" are not values", "use it with task " + either(oneAnswer())
+			}
+			return "", ""
+		}},
+		{[]string{"reward.kind", "rollout.n"}, func(r *Run) (string, string) {
+			if r.Reward.kind().votes && r.Rollout.N < 3 {
+				return fmt.Sprintf("rollout.n is %d, but reward.kind %s counts the answers of a problem's "+
+					"completions", r.Rollout.N, r.Reward.Kind), "rollout.n: 3 or more; TTRL takes 32 of 64"
 			}
 			return "", ""
 		}},
@@ -72,4 +83,7 @@ func selfChecks() []check {
 }
 
 // oneAnswer lists the tasks whose problems have one right answer, which completions give in a place of its own.
-func oneAnswer() []string { return []string{"math", "words", "stories"} }
+func oneAnswer() []string {
+	ofFiles := tasksThat(func(k *taskKind) bool { return k.oneAnswer && k.files }) // the usual ones first
+	return append(ofFiles, tasksThat(func(k *taskKind) bool { return k.oneAnswer && !k.files })...)
+}

@@ -40,9 +40,6 @@ func (r *Resolved) Params(stage Stage) map[string]any {
 // JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations.
 func (r *Run) JudgesAlone() bool { return r.Task.Kind == PromptsTask }
 
-// PromptsTask is the task whose problems need no gold answers.
-const PromptsTask = "prompts"
-
 func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 	values := map[string]any{}
 	for _, k := range r.Keys() {

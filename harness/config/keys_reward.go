@@ -40,7 +40,8 @@ func rewardKeys() []Key {
 	for i := range keys {
 		keys[i].Judges = keys[i].Path != "reward.components" // which change no score
 	}
-	return block([]Clause{except("task.kind", "outcomes")}, at(Train), keys)
+	rewardItself := tasksThat(func(k *taskKind) bool { return k.optimum })
+	return block([]Clause{except("task.kind", rewardItself...)}, at(Train), keys)
 }
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }

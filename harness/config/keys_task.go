@@ -6,23 +6,18 @@ import "time"
 
 func taskKeys() []Key {
 	keys := []Key{
-		{Path: "task.kind", Kind: Enum, Words: []string{"countdown", "words", "stories", "outcomes", "functions",
-			"math", "code", "prompts"},
+		{Path: "task.kind", Kind: Enum, Words: tasksThat(func(*taskKind) bool { return true }),
 			Stages: at(Prepare, Train, EvalScore),
 			Help:   "what the problems are and how completions are graded"},
 	}
-	keys = append(keys, countdownKeys()...)
-	keys = append(keys, wordsKeys()...)
-	keys = append(keys, storiesKeys()...)
-	keys = append(keys, outcomesKeys()...)
-	keys = append(keys, functionsKeys()...)
-	keys = append(keys, mathKeys()...)
-	keys = append(keys, codeKeys()...)
-	return append(keys, promptsKeys()...)
+	for _, k := range taskKinds() {
+		keys = append(keys, block([]Clause{only("task.kind", k.name)}, k.stages, k.keys())...)
+	}
+	return keys
 }
 
 func countdownKeys() []Key {
-	return block([]Clause{only("task.kind", "countdown")}, at(Prepare), []Key{
+	return []Key{
 		{Path: "task.countdown.min_numbers", Kind: Int, Default: is(3), Range: between(2, 6), Unit: "numbers",
 			Help: "fewest numbers that a problem gives"},
 		{Path: "task.countdown.max_numbers", Kind: Int, Default: is(4), Range: between(2, 6), Unit: "numbers",
@@ -39,31 +34,31 @@ func countdownKeys() []Key {
 			Help:   "any: each given number at most once; all: each exactly once"},
 		{Path: "task.countdown.min_solutions", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "solutions",
 			Help: "problems with fewer distinct solutions are drawn again"},
-	})
+	}
 }
 
 func wordsKeys() []Key {
-	return block([]Clause{only("task.kind", "words")}, at(Prepare), []Key{
+	return []Key{
 		{Path: "task.words.largest_number", Kind: Int, Default: is(20), Range: between(2, 9999),
 			Help: "numbers in the story are drawn from 1 to this"},
 		{Path: "task.words.steps", Kind: Int, Default: is(2), Range: between(1, 4), Unit: "operations",
 			Help: "arithmetic operations of every problem"},
-	})
+	}
 }
 
 func storiesKeys() []Key {
-	return block([]Clause{only("task.kind", "stories")}, at(Prepare), []Key{
+	return []Key{
 		{Path: "task.stories.min_steps", Kind: Int, Default: is(2), Range: between(1, 6), Unit: "equations",
 			Help: "fewest equations of a solution"},
 		{Path: "task.stories.max_steps", Kind: Int, Default: is(4), Range: between(1, 6), Unit: "equations",
 			Help: "most equations of a solution"},
 		{Path: "task.stories.largest_number", Kind: Int, Default: is(100), Range: between(20, 9999),
 			Help: "every number of a story and of its solution lies between 2 and this"},
-	})
+	}
 }
 
 func outcomesKeys() []Key {
-	return block([]Clause{only("task.kind", "outcomes")}, at(Prepare, Train, EvalGen, EvalScore), []Key{
+	return []Key{
 		{Path: "task.outcomes.count", Kind: Int, Default: is(48), Range: between(2, 62), Unit: "outcomes",
 			Help: "size of the toy: one prompt, this many one-token answers"},
 		{Path: "task.outcomes.modes", Kind: Objects, List: true,
@@ -76,18 +71,18 @@ func outcomesKeys() []Key {
 			Help: "bumps of the reward: r(y) = sum of height * exp(-(y - center)^2 / (2 width^2))"},
 		{Path: "task.outcomes.beta", Kind: Float, Default: is(15.0), Range: above(0), Stages: at(EvalScore),
 			Help: "reward scale of the optimum, reference * exp(beta r), that evaluation compares policies with"},
-	})
+	}
 }
 
 func functionsKeys() []Key {
-	return block([]Clause{only("task.kind", "functions")}, at(Prepare), []Key{
+	return []Key{
 		{Path: "task.functions.arguments", Kind: Int, Default: is(2), Range: between(1, 3), Unit: "arguments",
 			Help: "arguments of the linear function to find from examples"},
 		{Path: "task.functions.largest_number", Kind: Int, Default: is(9), Range: between(2, 99),
 			Help: "factors and the constant are drawn from minus this to this, inputs of hidden tests from 0 to this"},
 		{Path: "task.functions.hidden_tests", Kind: Int, Default: is(6), Range: between(0, 100), Unit: "tests",
 			Help: "hidden inputs on which a program must be right"},
-	})
+	}
 }
 
 // mathGraders lists the graders of eval/task; a test compares the two lists.
@@ -97,15 +92,15 @@ func mathGraders() []string {
 }
 
 func mathKeys() []Key {
-	return block([]Clause{only("task.kind", "math")}, at(Train, EvalScore), []Key{
+	return []Key{
 		{Path: "task.math.grader", Kind: Enum, Words: mathGraders(), Default: is("math_dapo"),
 			Help: "grader that compares answers with the gold ones, in training and evaluation; verl chooses it by " +
 				"the problem's data source"},
-	})
+	}
 }
 
 func codeKeys() []Key {
-	return block([]Clause{only("task.kind", "code")}, at(Train, EvalScore), []Key{
+	return []Key{
 		{Path: "task.code.cpu_limit", Kind: Duration, Default: is(10 * time.Second),
 			Range: above(0).upTo(float64(time.Hour)),
 			Help:  "CPU time that a program may use for one test"},
@@ -116,15 +111,15 @@ func codeKeys() []Key {
 				"accepts some wrong outputs"},
 		{Path: "task.code.partial", Kind: Bool, Default: is(false),
 			Help: "run all tests and scale the reward from reward.wrong to reward.correct by the share that pass"},
-	})
+	}
 }
 
 func promptsKeys() []Key {
-	return block([]Clause{only("task.kind", "prompts")}, at(Train, EvalScore), []Key{
+	return []Key{
 		{Path: "task.prompts.pass", Kind: Float, Default: is(1.0), Judges: true,
 			Help: "score from which a completion counts as right (acc, pass@k), unless reward.command says itself " +
 				"what is right"},
-	})
+	}
 }
 
 // Words of data.*.source that are not paths.
@@ -173,13 +168,13 @@ func rowKeys(made, drawn, files Clause) []Key {
 				"independent of the run's seed"},
 		{Path: "data.prompt_key", Kind: String, Default: is(Auto), Stages: at(Prepare),
 			Pattern: pattern("auto or the name of a column", `.+`),
-			When:    []Clause{only("task.kind", "math", "code", "prompts"), files},
+			When:    []Clause{only("task.kind", fromFiles()...), files},
 			Help: "column of the files that holds the prompt, a text or a list of messages (verl's prompt_key); " +
 				"auto finds it: prompt, problem, question and others, depending on the other columns"},
 		{Path: "data.keep", Kind: String, List: true, Default: is([]string{}), Stages: at(Prepare),
 			Pattern: pattern("the name of a column", `.+`),
-			When: []Clause{only("task.kind", "math", "prompts"), append(only("task.kind", "prompts"),
-				except("data.train.source", Generated, None)...)},
+			When: []Clause{only("task.kind", tasksThat(func(k *taskKind) bool { return k.columns })...),
+				append(only("task.kind", PromptsTask), except("data.train.source", Generated, None)...)},
 			Help: "further columns of the files to keep with each problem, such as extra_info, for " +
 				"reward.command, which finds them in extra.columns, or for algo.teacher_key; the gold answer's own " +
 				"may then be any JSON. Of task math only training keeps them"},
@@ -218,10 +213,13 @@ func chatKeys() []Key {
 // of generated problems, otherwise the default source for tasks that cannot generate.
 func splitKeys(split string, size int, otherwise Default, help string, stages ...Stage) []Key {
 	source := "data." + split + ".source"
+	var made []Case
+	for _, name := range tasksThat(func(k *taskKind) bool { return !k.files }) {
+		made = append(made, when(name, is(Generated)))
+	}
 	return []Key{
 		{Path: source, Kind: String, Role: External, Stages: stages,
-			Default: by("task.kind", otherwise, when("countdown", is(Generated)), when("words", is(Generated)),
-				when("stories", is(Generated)), when("outcomes", is(Generated)), when("functions", is(Generated))),
+			Default: by("task.kind", otherwise, made...),
 			Pattern: pattern("generated, none, a path ending in .jsonl, .json, .csv, .tsv or .parquet, or "+
 				"hub:ORG/NAME/FILE@REVISION", `generated|none|hub:.+|.*\.((jsonl?|csv|tsv)(\.(gz|zst))?|parquet)`),
 			Help: help + ": generated by the task, none, a file (.jsonl, .json, .csv, .tsv, also with .gz or .zst; " +

@@ -1,9 +1,6 @@
 package config
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 func likelihoodReward() rewardKind {
 	return rewardKind{name: Likelihood,
@@ -34,7 +31,7 @@ func likelihoodKeys() []Key {
 func likelihoodChecks() []check {
 	return []check{
 		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
-			if r.Reward.Kind == Likelihood && !r.JudgesAlone() && !slices.Contains(oneAnswer(), r.Task.Kind) {
+			if r.Reward.Kind == Likelihood && !r.JudgesAlone() && !r.Task.kind().oneAnswer {
 				return "reward.kind likelihood puts the gold answer in the place of a completion's own, but task " +
 					r.Task.Kind + " has no single answer in a place", "use it with task " + either(oneAnswer())
 			}

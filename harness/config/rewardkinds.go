@@ -13,6 +13,7 @@ type rewardKind struct {
 
 	self    bool // the policy or its completions give it, without a verdict
 	blind   bool // nor does it read gold answers
+	votes   bool // it counts the answers of a problem's completions
 	judges  bool // it can say what is right where nothing else does, of task prompts
 	program bool // a program of the user's gives it
 	server  bool // a server gives it

@@ -33,7 +33,7 @@ func StarterAlgos(task string) []string {
 }
 
 // StartersFromFiles lists the tasks that need a model and problems of the user.
-func StartersFromFiles() []string { return []string{"math", "code", PromptsTask} }
+func StartersFromFiles() []string { return fromFiles() }
 
 // NewRecipe writes a short commented recipe, ready to run: a small model from nothing on
 // generated problems, in minutes on a CPU, or the user's model with adapters on the user's
@@ -43,7 +43,8 @@ func NewRecipe(s Starter) (string, error) {
 	if algo < 0 || !slices.Contains(StarterTasks(), s.Task) {
 		panic(fmt.Sprintf("config: no recipe for %s on %s", s.Algo, s.Task))
 	}
-	files := slices.Contains(StartersFromFiles(), s.Task)
+	kind := (&Task{Kind: s.Task}).kind()
+	files := kind.files
 	if files && (s.Model == "" || s.Data == "") {
 		return "", errors.New("the task " + s.Task + " needs a model and problems")
 	}
@@ -67,9 +68,8 @@ func NewRecipe(s Starter) (string, error) {
 	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
 		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
 		Judged: s.Task == PromptsTask, Single: a.Advantage.Tracks,
-		TaskBlock: strings.Trim(taskBlocks()[s.Task], "\n")}
-	size := taskSizes()[s.Task]
-	facts.Prompt, facts.New, facts.Positions = size[0], size[1], size[0]+size[1]
+		TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
+		Positions: kind.prompt + kind.answer}
 	var b strings.Builder
 	if err := starterText.Execute(&b, facts); err != nil {
 		panic("config: " + err.Error()) // the template is fixed
@@ -91,55 +91,6 @@ func wrapped(words []string, width int) []string {
 		lines = append(lines, w)
 	}
 	return lines
-}
-
-// taskSizes are the tokens of the longest prompt and of the longest answer.
-func taskSizes() map[string][2]int {
-	return map[string][2]int{"countdown": {48, 40}, "words": {256, 64}, "stories": {640, 320}, "outcomes": {4, 1},
-		"functions": {48, 40}, "math": {512, 512}, "code": {1024, 512},
-		PromptsTask: {512, 512}}
-}
-
-// taskBlocks are the blocks of a recipe that describe its task.
-func taskBlocks() map[string]string {
-	return map[string]string{
-		"countdown": `
-  countdown:                # reach a target from given numbers; a problem has many right answers
-    min_numbers: 3
-    max_numbers: 4
-    largest_number: 12
-    largest_target: 50
-    min_solutions: 2        # one solution leaves no diversity to measure`,
-		"words": `
-  words:                    # arithmetic word problems with one right answer
-    largest_number: 20
-    steps: 2                # operations of a problem, at most`,
-		"stories": `
-  stories:                  # word problems with worked solutions
-    min_steps: 1
-    max_steps: 2
-    largest_number: 20`,
-		"outcomes": `
-  outcomes:                 # one prompt, answers of one token: the optimum is known
-    count: 48
-    modes:
-      - {center: 12, width: 2.0, height: 0.9}
-      - {center: 36, width: 2.0, height: 1.0}
-    beta: 8                 # of the optimum that evaluation compares with`,
-		"functions": `
-  functions:                # bodies of Python functions, which the sandbox runs (exp sandbox check)
-    arguments: 3
-    largest_number: 7
-    hidden_tests: 6`,
-		"math": `
-  math: {grader: exp}       # the answer after the last \boxed, ####, or "the answer is"`,
-		"code": `
-  code:                     # programs, which the sandbox runs (exp sandbox check)
-    cpu_limit: 10s
-    mem_limit: 512MiB`,
-		PromptsTask: `
-  prompts: {pass: 1}        # the score from which a completion counts as right`,
-	}
 }
 
 var starterText = template.Must(template.New("recipe").Parse(`# {{.Algo}} on {{.Task}}: {{.Title}}.

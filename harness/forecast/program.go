@@ -57,10 +57,7 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	}
 	more += room
 	if data := c.Data.Train; data.Source == config.Generated { // texts, tokens and their headers
-		each := 128 + 6*longest
-		if c.Task.Kind == "functions" {
-			each += 170 * c.Task.Functions.HiddenTests
-		}
+		each := 128 + 6*longest + c.Task.ProblemBytes()
 		more += int64(data.Size) * int64(each)
 	}
 	return max(computing, starting-arrays) + more

@@ -160,7 +160,7 @@ func (p *Run) makes(role string) bool {
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
-		return c.Task.Kind == "outcomes"
+		return c.Task.HasOptimum()
 	case stage.RoleBase:
 		return c.Train.LoRA.Rank > 0
 	}

@@ -166,8 +166,8 @@ func (x *execution) scorer(label string) store.Scorer {
 	c, code := &x.p.Config.Run, x.p.Code[config.EvalScore].Digest
 	own := x.p.Suite(label)
 	judged := own == nil && c.JudgesAlone()
-	if own == nil && c.Task.Kind != "math" && !judged {
-		return store.Scorer{Digest: code, Name: c.Task.Kind + "/1"}
+	if g, chosen := c.Task.Grader(); own == nil && !chosen && !judged {
+		return store.Scorer{Digest: code, Name: g + "/1"}
 	}
 	name := stage.GradersOf(c, own)[0]
 	of := map[string]any{"code": code, "grader": name}

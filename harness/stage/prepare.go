@@ -90,7 +90,7 @@ const shownGolds = 5
 // checkGolds counts and lists the gold answers that our grader does not understand, if it grades
 // the run: the same answers in other words would count as wrong.
 func (e *Env) checkGolds(s dataset.Split, problems []rollout.Problem) (int, error) {
-	if c := e.run().Task; c.Kind != "math" || !task.OwnGrader(c.Math.Grader) {
+	if g, chosen := e.run().Task.Grader(); !chosen || !task.OwnGrader(g) {
 		return 0, nil
 	}
 	list, err := task.UnreadGolds(problems)

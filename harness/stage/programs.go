@@ -29,8 +29,9 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 		}
 		cfg.Code.Run, end = pool, pool.Close
 	}
-	if g, err = task.New(cfg); err == nil && cfg.Kind == "math" {
-		g, err = e.inTurns(cfg.Math.Grader, g)
+	g, err = task.New(cfg)
+	if name, chosen := e.run().Task.Grader(); err == nil && chosen {
+		g, err = e.inTurns(name, g)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, end())

@@ -51,10 +51,7 @@ func GradersOf(c *config.Run, s *Suite) []string {
 		}
 		return slices.Clone(list)
 	}
-	own := c.Task.Kind
-	if own == "math" {
-		own = c.Task.Math.Grader
-	}
+	own, _ := c.Task.Grader()
 	return append([]string{own}, slices.DeleteFunc(slices.Clone(list), func(g string) bool { return g == own })...)
 }
 
