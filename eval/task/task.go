@@ -10,6 +10,9 @@
 //	code       programs by language models, for problems read from files
 //	prompts    prompts of any kind, read from files, which the run's reward judges alone
 //
+// A new one is a file here with a row in kinds, a row in harness/config (taskkinds.go) with its keys and checks, and
+// its settings in both Configs, which harness/dataset copies from one to the other.
+//
 // Prompts and targets of generated problems are short and use few characters, so that a model with a few
 // million parameters can learn them in minutes.
 package task
@@ -17,6 +20,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/train/rollout"
@@ -53,8 +57,32 @@ type Outcome struct {
 	Correct bool
 }
 
+// kind is a kind of task: a row of the only table of tasks in this package. harness/config has the other one, of their
+// keys and checks.
+type kind struct {
+	name     string
+	programs bool // grading runs programs
+	make     func(c Config) (Task, error)
+}
+
+func kinds() []kind {
+	return []kind{
+		{name: "countdown", make: func(c Config) (Task, error) { return newCountdown(c.Countdown, c.Reward) }},
+		{name: "words", make: func(c Config) (Task, error) { return newWords(c.Words, c.Reward) }},
+		{name: "stories", make: func(c Config) (Task, error) { return newStories(c.Stories, c.Reward) }},
+		{name: "outcomes", make: func(c Config) (Task, error) { return newOutcomes(c.Outcomes, c.Reward) }},
+		{name: "functions", programs: true,
+			make: func(c Config) (Task, error) { return newFunctions(c.Functions, c.Code.Run, c.Reward) }},
+		{name: "math", make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
+		{name: "code", programs: true, make: func(c Config) (Task, error) { return newCode(c.Code, c.Reward) }},
+		{name: "prompts", make: func(Config) (Task, error) { return promptsTask{}, nil }},
+	}
+}
+
 // RunsPrograms reports whether grading this kind of task runs programs.
-func RunsPrograms(kind string) bool { return kind == "functions" || kind == "code" }
+func RunsPrograms(name string) bool {
+	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.name == name && k.programs })
+}
 
 // Config selects and configures a task. New reads only the part that Kind names; for "functions" also
 // Code.Run, which runs its programs.
@@ -79,7 +107,11 @@ type Reward struct {
 
 // Kinds lists the tasks that New can make.
 func Kinds() []string {
-	return []string{"countdown", "words", "stories", "outcomes", "functions", "math", "code", "prompts"}
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	return names
 }
 
 // ErrUnknownKind is returned by New for an unknown task.
@@ -96,23 +128,10 @@ func (e *ConfigError) Error() string { return e.Key + ": " + e.Problem }
 
 // New makes the task that cfg.Kind names.
 func New(cfg Config) (Task, error) {
-	switch cfg.Kind {
-	case "countdown":
-		return newCountdown(cfg.Countdown, cfg.Reward)
-	case "words":
-		return newWords(cfg.Words, cfg.Reward)
-	case "stories":
-		return newStories(cfg.Stories, cfg.Reward)
-	case "outcomes":
-		return newOutcomes(cfg.Outcomes, cfg.Reward)
-	case "functions":
-		return newFunctions(cfg.Functions, cfg.Code.Run, cfg.Reward)
-	case "math":
-		return newMath(cfg.Math, cfg.Reward)
-	case "code":
-		return newCode(cfg.Code, cfg.Reward)
-	case "prompts":
-		return promptsTask{}, nil
+	for _, k := range kinds() {
+		if k.name == cfg.Kind {
+			return k.make(cfg)
+		}
 	}
 	return nil, fmt.Errorf("%w %q; known: %s", ErrUnknownKind, cfg.Kind, strings.Join(Kinds(), ", "))
 }

@@ -14,3 +14,10 @@ func TestMathGraders(t *testing.T) {
 		t.Errorf("(-task +config)\n%s", d)
 	}
 }
+
+// The words of task.kind are the tasks that there are.
+func TestTaskKinds(t *testing.T) {
+	if d := cmp.Diff(task.Kinds(), lookup("task.kind").Words); d != "" {
+		t.Errorf("(-task +config)\n%s", d)
+	}
+}
