@@ -14,12 +14,25 @@ import (
 
 // Optim holds the settings of one optimizer.
 type Optim struct {
+	Kind                               optim.Kind
+	Momentum                           float64 // of SGD and Muon
 	LR, Beta1, Beta2, Eps, WeightDecay float64
 	// GradClip bounds the global L2 norm of a mini-batch's gradient.
 	GradClip float64
 	// Schedule multiplies LR. It is read once per step that updates the model, counted from 1:
 	// verl counts from 0, so its warm-up starts with a learning rate of 0.
 	Schedule optim.Schedule
+}
+
+// StateBytes returns the memory of the optimizer of a model with these tensors, of whose n parameters size ranks
+// have shards: the moments of the first shard, and the room beside them. copies and operand are the backend's.
+func (o Optim) StateBytes(tensors []model.Tensor, n, size int, copies model.PackedLen,
+	operand kernels.DType) (moments, room int) {
+	moments = int(4 * o.Kind.Moments(o.Momentum) * ranks.Shards(n, size)[0])
+	if o.Kind == optim.KindMuon {
+		room = optim.NewtonBytes(HiddenMatrices(tensors), copies, operand.Size())
+	}
+	return moments, room
 }
 
 // rate returns the learning rate of step, counted from 1.

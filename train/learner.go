@@ -34,7 +34,7 @@ type learner struct {
 	name   string // "actor", "critic", "reward_model": the prefix of its metrics
 	be     kernels.Backend
 	m      *model.Model
-	opt    *optim.AdamW // of this rank's shard
+	opt    optimizer // of this rank's shard
 	cfg    Optim
 	all    ranks.Group // of the run
 	group  ranks.Group // those that share a mini-batch and hold the same parameters
@@ -51,9 +51,7 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slic
 		return nil, err
 	}
 	l := &learner{name: name, be: be, m: m, cfg: cfg, all: all, group: data, sum: sum}
-	lo, hi := sum.Shard()
-	if l.opt, err = optim.NewAdamW(onHostIf(off.Moments, be), hi-lo, cfg.Beta1, cfg.Beta2, cfg.Eps,
-		cfg.WeightDecay); err != nil {
+	if l.opt, err = l.newOptimizer(onHostIf(off.Moments, be)); err != nil {
 		sum.Close()
 		return nil, err
 	}
@@ -67,6 +65,54 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slic
 		return nil, &kernels.RoomError{Part: kernels.MomentRoom, Err: err}
 	}
 	return l, nil
+}
+
+// optimizer is the state and the formula of updates. Update may overwrite the gradient; the others are as of
+// optim.AdamW.
+type optimizer interface {
+	Norm(grads kernels.Buffer) float64
+	BlockSums(out []float64, grads kernels.Buffer)
+	Update(params, grads kernels.Buffer, lr, scale float64)
+	Steps() int
+	Restore(steps int)
+	Reset()
+	Moments() []optim.Moment
+	Close()
+}
+
+// newOptimizer makes the optimizer of this rank's shard, with moments in the memory of moments.
+func (l *learner) newOptimizer(moments kernels.Backend) (optimizer, error) {
+	c := l.cfg
+	lo, hi := l.sum.Shard()
+	switch c.Kind {
+	case optim.KindSGD:
+		return optim.NewSGD(moments, hi-lo, c.Momentum, c.WeightDecay)
+	case optim.KindMuon:
+		if l.cutsParams() {
+			return nil, errors.New("train: muon needs whole matrices, of which ranks that share products have parts")
+		}
+		a := optim.Arena{Grads: l.m.Grads(), Lo: lo, Hi: hi, Matrices: HiddenMatrices(l.m.Tensors())}
+		if l.group.Size() > 1 {
+			a.Gather = func() {
+				l.be.Sync()
+				ranks.Must(ranks.Gather(l.group, l.m.Grads(), l.sum.Ends()))
+			}
+		}
+		return optim.NewMuon(l.be, moments, a, c.Momentum, optim.AdamW{Beta1: c.Beta1, Beta2: c.Beta2, Eps: c.Eps,
+			WeightDecay: c.WeightDecay})
+	}
+	return optim.NewAdamW(moments, hi-lo, c.Beta1, c.Beta2, c.Eps, c.WeightDecay)
+}
+
+// HiddenMatrices returns the matrices that Muon orthogonalises, one for each tensor of a checkpoint: queries, keys
+// and values on their own, and each expert's, but fused ones whole.
+func HiddenMatrices(tensors []model.Tensor) (list []optim.Matrix) {
+	for _, t := range tensors {
+		if t.Hidden() {
+			list = append(list, optim.Matrix{At: t.Offset(), Rows: t.Shape[0], Cols: t.Shape[1]})
+		}
+	}
+	return list
 }
 
 // allocate makes the learners, and workspaces for sequences of at most longest tokens.

@@ -54,13 +54,14 @@ func TestMixesReference(t *testing.T) {
 	if !moved {
 		t.Error("nothing has moved")
 	}
-	m, _ := tr.policy.opt.Moments()
+	m := tr.policy.opt.Moments()[0].Buffer
 	if tr.State().PolicyUpdates != 4 || !slices.ContainsFunc(r.host(m), func(x float32) bool { return x != 0 }) {
 		t.Errorf("the optimizer has taken %d updates", tr.State().PolicyUpdates)
 	}
 	r.cfg.Renewal.ResetOptimizer = true
 	r.run()
-	m, v := r.trainer.policy.opt.Moments()
+	moments := r.trainer.policy.opt.Moments()
+	m, v := moments[0].Buffer, moments[1].Buffer
 	for _, x := range append(r.host(m), r.host(v)...) {
 		if x != 0 {
 			t.Fatal("moments remain")

@@ -131,9 +131,10 @@ func (t *Trainer) Restore(s State) error {
 }
 
 func (l *learner) buffers() []NamedBuffer {
-	m, v := l.opt.Moments()
-	list := []NamedBuffer{{Name: l.name + "/" + ParamsBuffer, Buffer: l.m.Params()}, {Name: l.name + "/m", Buffer: m},
-		{Name: l.name + "/v", Buffer: v}}
+	list := []NamedBuffer{{Name: l.name + "/" + ParamsBuffer, Buffer: l.m.Params()}}
+	for _, m := range l.opt.Moments() {
+		list = append(list, NamedBuffer{Name: l.name + "/" + m.Name, Buffer: m.Buffer})
+	}
 	if l.cutsParams() {
 		list[0].Cut = l.cut(l.layout.params, list[0].Buffer)
 	}

@@ -40,6 +40,8 @@ func TestConflicts(t *testing.T) {
 		{"critic warm-up", "algo={kind: ppo,critic: {warmup_steps: 9}}", "algo={kind: ppo,critic: {warmup_steps: 10}}", "critic.warmup_steps (10)"},
 		{"critic's own warm-up", "algo={kind: ppo,critic: {optim: {warmup_steps: 9}}}", "algo={kind: ppo,critic: {optim: {warmup_steps: 10}}}", "critic.optim.warmup_steps (10)"},
 		{"warm-up after the critic's", "algo={kind: ppo,critic: {warmup_steps: 5}} train.optim.warmup_steps=4", "algo={kind: ppo,critic: {warmup_steps: 5}} train.optim.warmup_steps=5", "warmup_steps (5) does not end before train.steps (10): it begins after algo.critic.warmup_steps (5)"},
+		{"muon's matrices", "train.optim.kind=muon", "train.optim.kind=muon compute.tensor_parallel=2", "train.optim.kind: muon needs whole matrices, but compute.tensor_parallel (2) cuts them"},
+		{"muon's matrices of a critic", "algo={kind: ppo,critic: {optim: {kind: muon}}}", "algo={kind: ppo,critic: {optim: {kind: muon}}} compute.tensor_parallel=2", "algo.critic.optim.kind: muon needs whole matrices"},
 		{"group of flowrl", "rollout.n=1 algo.flowrl.reward=raw", "rollout.n=1", "algo.flowrl.reward advantage compares the completions"},
 		{"group of grpo", "rollout.n=2 algo.kind=grpo", "rollout.n=1 algo.kind=grpo", "grpo compares the completions"},
 		{"FlowRL's own advantages", "algo={kind: dapo,loss: flowrl}", "algo={kind: rloo,loss: flowrl}", "algo.kind rloo stands for the advantage rloo, but the loss flowrl brings its own"},

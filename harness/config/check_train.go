@@ -31,6 +31,10 @@ func stepChecks() []check {
 			}
 			return "", ""
 		}},
+		wholeMatrices("train.optim.kind", func(r *Run) string { return r.Train.Optim.Kind }),
+		wholeMatrices("sft.optim.kind", func(r *Run) string { return r.SFT.Optim.Kind }),
+		wholeMatrices("algo.critic.optim.kind", func(r *Run) string { return r.Algo.Critic.Optim.Kind }),
+		wholeMatrices("algo.prime.optim.kind", func(r *Run) string { return r.Algo.Prime.Optim.Kind }),
 		warmup("train.optim.warmup_steps", "train.steps",
 			func(r *Run) (int, int) { return r.Train.Optim.WarmupSteps, r.Train.Steps }),
 		warmup("sft.optim.warmup_steps", "sft.steps",
@@ -50,6 +54,18 @@ func stepChecks() []check {
 					"after algo.critic.warmup_steps (%d)", warm, all, critic), ""
 			}},
 	}
+}
+
+// wholeMatrices says that muon cannot update matrices of which ranks have parts.
+func wholeMatrices(key string, kind func(r *Run) string) check {
+	return check{[]string{key, "compute.tensor_parallel"}, func(r *Run) (string, string) {
+		if kind(r) == "muon" && r.Compute.TensorParallel > 1 {
+			return fmt.Sprintf("%s: muon needs whole matrices, but compute.tensor_parallel (%d) cuts them", key,
+					r.Compute.TensorParallel),
+				"compute.tensor_parallel: 1; more --ranks then share the problems, if train.slices is at least as many"
+		}
+		return "", ""
+	}}
 }
 
 // roomChecks checks the sizes of pages and micro-batches.

@@ -73,7 +73,7 @@ func estimatorKeys() []Key {
 		Help: "record verl's variance_proxy metrics, the share of noise in a step's gradient; costs a forward " +
 			"pass. The token baselines always record them"})
 	critic := []Clause{only("algo.advantage", estimators(func(e rl.Estimator) bool { return e.Values })...)}
-	keys = append(keys, adamw("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
+	keys = append(keys, optimizer("algo.critic.optim", "steps", is(1e-5), critic, Train)...)
 	keys = append(keys, primeKeys()...)
 	place := func(k Key) int {
 		first, _, _ := strings.Cut(strings.TrimPrefix(k.Path, "algo."), ".")
@@ -100,7 +100,7 @@ func primeKeys() []Key {
 			Help: "problems, with all their completions, in one update of the process reward model; divides " +
 				"prompts_per_step (verl's mini_batch_size counts completions)"},
 	})
-	for _, k := range adamw("algo.prime.optim", "steps", is(1e-6), prime, Train) {
+	for _, k := range optimizer("algo.prime.optim", "steps", is(1e-6), prime, Train) {
 		switch k.Path {
 		case "algo.prime.optim.weight_decay":
 			k.Default = is(0.0)

@@ -73,18 +73,26 @@ func archKeys() []Key {
 	})
 }
 
-// adamw returns the keys of one AdamW optimizer. lr is the default learning rate; steps
+// optimizer returns the keys of one optimizer. lr is the default learning rate; steps
 // is the unit of the warm-up and the schedule.
-func adamw(prefix, steps string, lr Default, when []Clause, stage Stage) []Key {
+func optimizer(prefix, steps string, lr Default, on []Clause, stage Stage) []Key {
 	fraction := between(0, 0).below(1)
-	return block(when, at(stage), []Key{
+	kind := prefix + ".kind"
+	moments := []Clause{except(kind, "sgd")}
+	return block(on, at(stage), []Key{
+		{Path: kind, Kind: Enum, Words: []string{"adamw", "sgd", "muon"}, Default: is("adamw"), Late: true,
+			Help: "formula of an update: adamw has two moments; sgd one, or with momentum 0 none; muon makes the " +
+				"updates of hidden matrices orthogonal and gives the other parameters to adamw"},
+		{Path: prefix + ".momentum", Kind: Float, Late: true, Range: fraction,
+			Default: by(kind, is(0.0), when("muon", is(0.95))), When: []Clause{only(kind, "sgd", "muon")},
+			Help: "decay of the mean of gradients in sgd, and of muon's matrices"},
 		{Path: prefix + ".lr", Kind: Float, Default: lr, Range: above(0).below(1),
-			Help: "peak learning rate of AdamW"},
-		{Path: prefix + ".beta1", Kind: Float, Default: is(0.9), Range: fraction,
+			Help: "peak learning rate"},
+		{Path: prefix + ".beta1", Kind: Float, Default: is(0.9), Range: fraction, When: moments,
 			Help: "decay of the mean of gradients"},
-		{Path: prefix + ".beta2", Kind: Float, Default: is(0.999), Range: fraction,
+		{Path: prefix + ".beta2", Kind: Float, Default: is(0.999), Range: fraction, When: moments,
 			Help: "decay of the mean of squared gradients"},
-		{Path: prefix + ".eps", Kind: Float, Default: is(1e-8), Range: above(0).below(1),
+		{Path: prefix + ".eps", Kind: Float, Default: is(1e-8), Range: above(0).below(1), When: moments,
 			Help: "added to the root of the second moment"},
 		{Path: prefix + ".weight_decay", Kind: Float, Default: is(0.01), Range: between(0, 1),
 			Help: "decoupled decay of every parameter, per update, times the learning rate"},
@@ -127,7 +135,7 @@ func sftKeys() []Key {
 		{Path: "sft.seed", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "root of the order of examples; independent of the run's seed"},
 	})...)
-	return append(keys, adamw("sft.optim", "updates", Default{}, on, SFT)...)
+	return append(keys, optimizer("sft.optim", "updates", Default{}, on, SFT)...)
 }
 
 func sftChecks() []check {

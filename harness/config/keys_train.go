@@ -98,7 +98,7 @@ func trainKeys() []Key {
 				"on a rank"},
 	})
 	keys = append(keys, loraKeys()...)
-	return append(keys, adamw("train.optim", "steps", Default{}, nil, Train)...)
+	return append(keys, optimizer("train.optim", "steps", Default{}, nil, Train)...)
 }
 
 // AllTargets stands for every linear map of a layer in train.lora.targets.

@@ -25,8 +25,9 @@ func trainingNames() []foreignName {
 		{"zero_indexed_step", "", "schedules count steps from 1 here, which is verl's zero_indexed_step: false"},
 		{"betas", "train.optim.beta1", "there are train.optim.beta1 and train.optim.beta2"},
 		{"clip_grad", "train.optim.grad_clip", ""},
-		{"optimizer", "", "AdamW is the optimizer here; its settings are train.optim and algo.critic.optim"},
-		{"override_optimizer_config", "train.optim.eps", "of AdamW's other settings there is train.optim.eps"},
+		{"optimizer", "train.optim.kind", "it is called train.optim.kind here: adamw, sgd or muon"},
+		{"override_optimizer_config", "train.optim.eps", "of an optimizer's other settings there are " +
+			"train.optim.eps and train.optim.momentum"},
 		{"lora_rank", "train.lora.rank", ""},
 		{"lora_alpha", "train.lora.alpha", ""},
 		{"target_modules", "train.lora.targets", "it is called train.lora.targets here; all-linear is all"},

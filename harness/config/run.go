@@ -208,8 +208,10 @@ type FineTuning struct {
 // OnConversations reports whether the stage learns from conversations instead of the problems' targets.
 func (f *FineTuning) OnConversations() bool { return f.Steps > 0 && f.Source != "" && f.Source != None }
 
-// Optim configures one AdamW optimizer and its schedule.
+// Optim configures one optimizer and its schedule.
 type Optim struct {
+	Kind        string  `key:"kind"`
+	Momentum    float64 `key:"momentum"` // Kind is not "adamw"
 	LR          float64 `key:"lr"`
 	Beta1       float64 `key:"beta1"`
 	Beta2       float64 `key:"beta2"`

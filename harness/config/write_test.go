@@ -129,7 +129,7 @@ func TestJSONSchema(t *testing.T) {
 			t.Errorf("%s has no description", k.Path)
 		}
 	}
-	want := map[string]any{"type": "number", "exclusiveMinimum": 0.0, "exclusiveMaximum": 1.0, "description": "peak learning rate of AdamW; default: required"}
+	want := map[string]any{"type": "number", "exclusiveMinimum": 0.0, "exclusiveMaximum": 1.0, "description": "peak learning rate; default: required"}
 	if diff := cmp.Diff(want, at("train.optim.lr")); diff != "" {
 		t.Errorf("train.optim.lr (-want +got):\n%s", diff)
 	}

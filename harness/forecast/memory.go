@@ -41,9 +41,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	}
 	switch {
 	case heads.Adapters != nil:
-		parts.addAdapted(&pinned, c, arch, heads, needs, w, at.Offload)
+		parts.addAdapted(&pinned, c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
 	case w.Learns:
-		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload)
+		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
 	default:
 		heads = model.Heads{LM: true}
 		add("policy: weights", train.CopyBytes(arch, w.Rollout, operand, copies))

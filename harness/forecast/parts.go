@@ -34,41 +34,45 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 
 // addModels adds the models of a rank that learns.
 func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
-	w stage.Crew, off train.Offload) {
+	w stage.Crew, off train.Offload, policy train.Optim) {
 	operand, copies := stage.Operand(c), copiesOf(c)
-	whole := func(name string, h model.Heads) {
+	whole := func(name string, h model.Heads, o train.Optim) {
+		n := arch.ArenaLen(h, w.Tensor)
+		tensors, _ := model.Layout(arch, h)
 		p.addLearner(pinned, name+": weights", func(trainable bool, copies model.PackedLen) int {
 			return arch.ModelBytes(h, trainable, copies, operand, w.Tensor)
-		}, arch.ArenaLen(h, w.Tensor), copies, off, c.Train.Slices, w.Groups())
+		}, n, copies, off, c.Train.Slices, w.Groups())
+		p.addOptimizer(pinned, name, off)(o.StateBytes(tensors, n, w.Groups(), copies, operand))
 	}
-	whole("policy", h)
+	whole("policy", h, policy)
 	if needs.Reference {
 		p.add("reference policy", heldReference(c, arch, w.Tensor))
 	}
 	if needs.Critic {
-		whole("critic", model.Heads{Value: true})
+		whole("critic", model.Heads{Value: true}, stage.TrainConfig(c).Critic)
 	}
 	if needs.Process {
-		whole("process reward model", model.Heads{LM: true})
+		whole("process reward model", model.Heads{LM: true}, stage.TrainConfig(c).Process.Optim)
 	}
 }
 
 // addAdapted adds the models of a rank if only adapters learn.
 func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
-	w stage.Crew, off train.Offload) {
+	w stage.Crew, off train.Offload, policy train.Optim) {
 	operand, copies := stage.Operand(c), copiesOf(c)
 	p.add("frozen weights", arch.BackboneBytes(true, frozenType(c), copies, operand, 1))
-	adapted := func(name string, h model.Heads) {
+	adapted := func(name string, h model.Heads, o train.Optim) {
 		if !w.Learns {
 			p.add(name+": adapters", arch.AdapterBytes(h, false, copies, operand))
 			return
 		}
-		_, n := model.AdapterLayout(arch, h, h.Adapters)
+		tensors, n := model.AdapterLayout(arch, h, h.Adapters)
 		p.addLearner(pinned, name+": adapters", func(trainable bool, copies model.PackedLen) int {
 			return arch.AdapterBytes(h, trainable, copies, operand)
 		}, n, copies, off, c.Train.Slices, w.Groups())
+		p.addOptimizer(pinned, name, off)(o.StateBytes(tensors, n, w.Groups(), copies, operand))
 	}
-	adapted("policy", h)
+	adapted("policy", h, policy)
 	referred := w.Learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
 	if n := heldTeachers(c, w.Tensor); referred && n > 0 {
 		p.add("reference policy", n)
@@ -78,29 +82,38 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 			copies, operand))
 	}
 	if w.Learns && needs.Critic {
-		adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch))
+		adapted("critic", stage.WithAdapters(model.Heads{Value: true}, c, arch), stage.TrainConfig(c).Critic)
 	}
 	if w.Learns && needs.Process {
-		adapted("process reward model", stage.WithAdapters(model.Heads{LM: true}, c, arch))
+		adapted("process reward model", stage.WithAdapters(model.Heads{LM: true}, c, arch),
+			stage.TrainConfig(c).Process.Optim)
 	}
 }
 
 // addLearner adds the memory of n parameters in training. bytes returns what their model takes: weights,
 // the copies that products read, and gradients. A learner also has gradients that wait in the tree of
-// slices, with pieces of other ranks' gradients. It has the optimizer's moments of its shard: size ranks
-// share a mini-batch. off says which of these two parts are pinned.
+// slices, with pieces of other ranks' gradients: size ranks share a mini-batch. off says whether they are pinned.
 func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool, copies model.PackedLen) int,
 	n int, copies model.PackedLen, off train.Offload, slices, size int) {
 	who, _, _ := strings.Cut(name, ":")
-	place := func(onHost bool) *parts {
-		if onHost {
-			return pinned
-		}
-		return p
+	held := p
+	if off.Sums {
+		held = pinned
 	}
 	p.add(name, bytes(false, nil))
 	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, nil))
 	p.add(who+": gradients", bytes(true, nil)-bytes(false, nil))
-	place(off.Sums).add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
-	place(off.Moments).add(who+": moments of the optimizer", int(8*ranks.Shards(n, size)[0]))
+	held.add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
+}
+
+// addOptimizer returns what adds the memory of who's optimizer.
+func (p *parts) addOptimizer(pinned *parts, who string, off train.Offload) func(moments, room int) {
+	held := p
+	if off.Moments {
+		held = pinned
+	}
+	return func(moments, room int) {
+		held.add(who+": moments of the optimizer", moments)
+		p.add(who+": matrices that the optimizer makes orthogonal", room)
+	}
 }

@@ -39,6 +39,8 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.kind=ppo", "algo.critic.warmup_steps=0", "compute.recompute=true"}, false},
 		{"smoke_cpu.yaml", []string{"algo={kind: grpo, kl: {loss_coef: 0.01}, reference_every: 2}"}, false},
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.reference_every=2"}, false},
+		{"smoke_cpu.yaml", []string{"train.optim.kind=sgd", "sft.optim={kind: sgd, momentum: 0.9}"}, false},
+		{"smoke_cpu.yaml", []string{"train.optim.kind=muon", "sft.optim.kind=muon"}, false},
 		{"countdown_cpu_flowrl.yaml", few, true},
 		{"countdown_cpu_flowrl.yaml", append(few, "model.dtype=bf16"), true},
 		{"countdown_cpu_ppo.yaml", append(few, "algo.critic.warmup_steps=0", "compute.recompute=true"), true},

@@ -43,11 +43,24 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 	if err != nil {
 		panic("stage: " + err.Error())
 	}
+	formula, err := optim.ParseKind(o.Kind)
+	if err != nil {
+		panic("stage: " + err.Error())
+	}
 	return train.Optim{
+		Kind: formula, Momentum: o.Momentum,
 		LR: o.LR, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay, GradClip: o.GradClip,
 		Schedule: optim.Schedule{Kind: kind, Warmup: o.WarmupSteps, Total: steps, MinRatio: o.MinLRRatio, Cycles: 0.5,
 			Stable: 0.9},
 	}
+}
+
+// PolicyOptim returns the optimizer of the language model that learns in a stage.
+func PolicyOptim(kind config.Stage, c *config.Run) train.Optim {
+	if kind == config.SFT {
+		return optimConfig(c.SFT.Optim, c.SFT.Steps)
+	}
+	return optimConfig(c.Train.Optim, c.Train.Steps)
 }
 
 func samplingParams(r config.Rollout) rollout.Params {

@@ -64,6 +64,12 @@ func (s linearSpec) weights() (first, last string) {
 // attention has besides its maps.
 func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 
+// Hidden reports whether the tensor is a matrix that maps activations to activations: neither a table of
+// tokens, nor the output head or an auxiliary one, nor a vector or a constant.
+func (t Tensor) Hidden() bool {
+	return !t.vector() && !t.Auxiliary() && t.Name != embedName && t.Name != outputName && t.Name != layerTable
+}
+
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
 // or not. gateUp and down belong to a dense layer, the
 // others to a sparse one; a layer of Nemotron-H lacks either kind: expert i at experts[2i]
