@@ -8,9 +8,7 @@ import (
 // rate translates the optimizer's learning rate. Megatron counts iterations or completions, we steps.
 func (m *megatron) rate() {
 	const optim = "train.optim."
-	if name := m.text("optimizer", "adam"); name != "adam" {
-		m.note("--optimizer %s: AdamW is the optimizer here", name)
-	}
+	m.optimizer(optim)
 	if m.number("weight-decay", 0.01) > 0 {
 		m.note("--weight-decay: Megatron leaves biases and norms out; train.optim.weight_decay is for all parameters")
 	}
@@ -47,6 +45,51 @@ func (m *megatron) rate() {
 	if first := m.number("lr-warmup-init", 0); first > 0 && warm > 0 {
 		m.note("--lr-warmup-init %g: the warm-up starts at 0", first)
 	}
+}
+
+// optimizer translates the choice of an optimizer and the settings of those that are not Adam.
+func (m *megatron) optimizer(optim string) {
+	switch name := m.text("optimizer", "adam"); name {
+	case "adam":
+	case "sgd":
+		m.put(optim+"kind", "sgd")
+		m.putNumber(optim+"momentum", m.number("sgd-momentum", 0.9))
+		if m.number("weight-decay", 0.01) > 0 {
+			m.note("--weight-decay: Megatron's sgd adds it to the gradient; here the decay is decoupled")
+		}
+	case "muon", "dist_muon":
+		m.put(optim+"kind", "muon")
+		m.muon(optim)
+	default:
+		m.note("--optimizer %s: adamw, sgd and muon are the optimizers here", name)
+	}
+}
+
+// muon translates Muon's settings, most of which are constants here.
+func (m *megatron) muon(optim string) {
+	if v := m.number("muon-momentum", -1); v >= 0 {
+		m.putNumber(optim+"momentum", v)
+	} else {
+		m.note("--muon-momentum is not given: its default depends on Megatron's version; here it is 0.95")
+	}
+	nesterov, newer := m.on("muon-use-nesterov"), m.on("muon-nesterov")
+	if !nesterov && !newer {
+		m.note("--muon-nesterov is not given: muon takes Nesterov's step here")
+	}
+	mode, factor := m.text("muon-scale-mode", "spectral"), m.number("muon-extra-scale-factor", 1)
+	if mode != "spectral" || factor != 0.2 {
+		m.note("--muon-scale-mode %s, --muon-extra-scale-factor %g: the scale is spectral with 0.2 here", mode, factor)
+	}
+	if kind := m.text("muon-coefficient-type", "quintic"); kind != "simple" {
+		m.note("--muon-coefficient-type %s: the coefficients are those of simple here", kind)
+	}
+	if n := m.number("muon-num-ns-steps", 5); n != 5 {
+		m.note("--muon-num-ns-steps %g: the iteration has 5 steps here", n)
+	}
+	if m.on("muon-no-split-qkv") {
+		m.note("--muon-no-split-qkv: queries, keys and values are orthogonalised apart here")
+	}
+	m.used["muon-fp32-matmul-prec"], m.used["muon-tp-mode"] = true, true
 }
 
 // length returns a number of iterations that one argument gives, or another one in completions.

@@ -6,25 +6,16 @@ import (
 	"strings"
 )
 
-// optimizer translates a block of AdamW's settings.
+// optimizer translates a block of an optimizer's settings.
 func (t *verl) optimizer(from, to, lr string) {
 	lr = t.text(from+"lr", lr)
 	t.put(to+"lr", lr)
 	t.put(to+"weight_decay", t.text(from+"weight_decay", "0.01"))
-	if betas := listOf(t.text(from+"betas", "[0.9,0.999]")); len(betas) == 2 {
-		t.put(to+"beta1", betas[0])
-		t.put(to+"beta2", betas[1])
-	}
-	if eps := t.text(from+"override_optimizer_config.eps", ""); eps != "" {
-		t.put(to+"eps", eps)
-	}
+	t.formula(from, to)
 	_, other := t.in[strings.TrimSuffix(from, "optim.")+"grad_clip"]
 	megatron := t.text(actor+"strategy", "fsdp") == "megatron"
 	if clip := t.text(from+"clip_grad", ""); clip != "" && (megatron || !other) {
 		t.put(to+"grad_clip", clip)
-	}
-	if name := t.text(from+"optimizer", "AdamW"); !strings.EqualFold(name, "AdamW") && name != "adam" {
-		t.note("%soptimizer %s: AdamW is the optimizer here", from, name)
 	}
 	old := t.text(from+"warmup_style", t.text(from+"lr_decay_style", "constant"))
 	t.put(to+"schedule", t.text(from+"lr_scheduler_type", old))
@@ -39,6 +30,41 @@ func (t *verl) optimizer(from, to, lr string) {
 	}
 	t.used[from+"zero_indexed_step"] = true // counting from 1 is what schedules do here
 	t.warmup(from, to)
+}
+
+// formula translates the choice of an optimizer of torch's or Megatron's, and its own settings.
+func (t *verl) formula(from, to string) {
+	name := t.text(from+"optimizer", "AdamW")
+	kind, more := strings.ToLower(name), from+"override_optimizer_config."
+	switch kind {
+	case "sgd":
+		t.note("%sweight_decay: sgd of torch adds it to the gradient; here the decay is decoupled", from)
+	case "muon":
+		t.note("%soptimizer %s: here with Nesterov's step, five iterations and updates of AdamW's size (torch's "+
+			"adjust_lr_fn match_rms_adamw); embeddings, heads and vectors take AdamW", from, name)
+	default:
+		if kind != "adamw" && name != "adam" {
+			t.note("%soptimizer %s: adamw, sgd and muon are the optimizers here", from, name)
+		}
+		kind = ""
+	}
+	if kind != "" {
+		t.put(to+"kind", kind)
+		if v := t.text(more+"momentum", ""); v != "" {
+			t.put(to+"momentum", v)
+		}
+	}
+	betas, eps := listOf(t.text(from+"betas", "[0.9,0.999]")), t.text(more+"eps", "")
+	if kind == "sgd" {
+		return
+	}
+	if len(betas) == 2 {
+		t.put(to+"beta1", betas[0])
+		t.put(to+"beta2", betas[1])
+	}
+	if eps != "" {
+		t.put(to+"eps", eps)
+	}
 }
 
 // warmup translates the length of an optimizer's warm-up.

@@ -327,6 +327,10 @@ func TestRecipes(t *testing.T) {
 			"actor_rollout_ref.actor.optim.lr_decay_style=cosine actor_rollout_ref.actor.optim.override_optimizer_config.eps=1e-5 " +
 			"actor_rollout_ref.actor.optim.num_cycles=1.5 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.2",
 			[]string{"schedule: cosine", "min_lr_ratio: 0.1", "eps: 1e-5", "num_cycles 1.5", "warmup_steps: 2\n"}},
+		{"sgd", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.optimizer=SGD actor_rollout_ref.actor.optim.override_optimizer_config.momentum=0.8",
+			[]string{"kind: sgd", "momentum: 0.8", "optim.weight_decay: sgd of torch"}},
+		{"muon", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.optimizer=Muon", []string{"kind: muon", "optim.optimizer Muon: here with Nesterov"}},
+		{"an optimizer that is not here", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.optim.optimizer=Lion", []string{"Lion: adamw, sgd and muon"}},
 		{"a ratio that verl ignores", "actor_rollout_ref.actor.clip_ratio=0.3", []string{"clip_ratio 0.3 has no effect in verl"}},
 		{"no lower bound", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=cispo actor_rollout_ref.actor.clip_ratio_low=10",
 			[]string{"loss: cispo", "low: 1"}},
