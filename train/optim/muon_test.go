@@ -83,7 +83,7 @@ func slowNewton(u []float64, rows, cols int) []float64 {
 
 func TestNewtonIsSlowNewton(t *testing.T) {
 	for _, be := range []kernels.Backend{ref.New[float64](), ref.New[float32](), onCPU(t, 2)} {
-		for i, m := range []Matrix{{0, 1, 1}, {0, 1, 7}, {0, 7, 1}, {0, 5, 5}, {0, 17, 70}, {0, 70, 17}} {
+		for i, m := range []Matrix{{0, 1, 1}, {0, 1, 7}, {0, 7, 1}, {0, 5, 5}, {0, 17, 70}, {0, 70, 17}, {0, 300, 8}, {0, 8, 300}} {
 			u := normals(m.end(), uint64(i))
 			n, err := newNewton(be, []Matrix{m})
 			if err != nil {
@@ -235,15 +235,16 @@ func TestMuonKeepsBits(t *testing.T) {
 	}
 }
 
-// 8·(elements of the largest matrix + square of its lesser side) bytes, and its packed copies.
+// 8·(elements of the largest matrix + square of its lesser side) bytes, its packed copies, and a
+// tall matrix's offsets of blocks of rows.
 func TestNewtonBytes(t *testing.T) {
 	none := func(int, int) (int, int) { return 0, 0 }
 	if got := NewtonBytes([]Matrix{{0, 3, 5}, {15, 4, 4}}, none, 4); got != 8*(16+16) {
 		t.Errorf("got %d bytes, want %d", got, 8*(16+16))
 	}
 	whole := func(out, in int) (int, int) { return out * in, out }
-	if got := NewtonBytes([]Matrix{{0, 3, 5}, {15, 5, 3}}, whole, 2); got != 8*(15+9)+2*(15+3) {
-		t.Errorf("with copies got %d bytes, want %d", got, 8*(15+9)+2*(15+3))
+	if got := NewtonBytes([]Matrix{{0, 3, 5}, {15, 5, 3}}, whole, 2); got != 8*(15+9)+2*(15+3)+8 {
+		t.Errorf("with copies got %d bytes, want %d", got, 8*(15+9)+2*(15+3)+8)
 	}
 }
 

@@ -27,15 +27,15 @@ type newton struct {
 	be           kernels.Backend
 	sum          kernels.Buffer // float64 [1]
 	host         [1]float64
-	blocks       kernels.Buffer // int32 [2]
-	rows         [2]int32
+	offsets      kernels.Buffer // int32: of blocks of rows
+	rows         []int32        // offsets on the host
 	x, y         kernels.Buffer // [Rows,Cols]
 	g, h         kernels.Buffer // [k,k]
 	packed, back kernels.Buffer // copies of a factor that products read
 }
 
 // newtonRoom is the lengths of a newton's buffers.
-type newtonRoom struct{ x, g, packed, back int }
+type newtonRoom struct{ x, g, packed, back, offsets int }
 
 func roomOf(list []Matrix, packedLen func(out, in int) (packed, back int)) (r newtonRoom) {
 	for _, m := range list {
@@ -46,16 +46,28 @@ func roomOf(list []Matrix, packedLen func(out, in int) (packed, back int)) (r ne
 		if m.Rows <= m.Cols {
 			p, b := packedLen(m.Rows, m.Cols)
 			r.packed, r.back = max(r.packed, p), max(r.back, b)
+		} else {
+			r.offsets = max(r.offsets, len(blocksOf(m.Rows)))
 		}
 	}
 	return r
+}
+
+// blocksOf returns the offsets of the blocks of so many rows that a product of gradients takes.
+func blocksOf(rows int) []int32 {
+	list := []int32{0}
+	for at := 0; at < rows; {
+		at = min(at+kernels.BlockRows, rows)
+		list = append(list, int32(at))
+	}
+	return list
 }
 
 // NewtonBytes returns the memory in which Muon orthogonalises the greatest of the matrices, where copies of weights
 // for products have the lengths of packedLen and size bytes an element.
 func NewtonBytes(list []Matrix, packedLen func(out, in int) (packed, back int), size int) int {
 	r := roomOf(list, packedLen)
-	return int(8*(r.x+r.g)) + int(size*(r.packed+r.back))
+	return int(8*(r.x+r.g)) + int(size*(r.packed+r.back)) + int(4*r.offsets)
 }
 
 func newNewton(be kernels.Backend, list []Matrix) (newton, error) {
@@ -66,21 +78,25 @@ func newNewton(be kernels.Backend, list []Matrix) (newton, error) {
 	n.x, n.y = r.alloc(be.Float(), l.x), r.alloc(be.Float(), l.x)
 	n.g, n.h = r.alloc(be.Float(), l.g), r.alloc(be.Float(), l.g)
 	n.packed, n.back = r.alloc(be.Operand(), l.packed), r.alloc(be.Operand(), l.back)
-	n.sum, n.blocks = r.alloc(kernels.F64, 1), r.alloc(kernels.I32, 2)
+	n.sum, n.offsets = r.alloc(kernels.F64, 1), r.alloc(kernels.I32, l.offsets)
 	if r.err != nil {
 		n.close()
 	}
 	return n, r.err
 }
 
-func (n *newton) close() { free(n.be, &n.x, &n.y, &n.g, &n.h, &n.packed, &n.back, &n.sum, &n.blocks) }
+func (n *newton) close() { free(n.be, &n.x, &n.y, &n.g, &n.h, &n.packed, &n.back, &n.sum, &n.offsets) }
 
 // orthogonal returns a matrix [rows,cols] near the orthogonal one that is nearest to u, valid until the next call.
 func (n *newton) orthogonal(u kernels.Buffer, rows, cols int) kernels.Buffer {
 	k, be := min(rows, cols), n.be
 	x, y, g, h := n.x.Slice(0, u.Len()), n.y.Slice(0, u.Len()), n.g.Slice(0, int(k*k)), n.h.Slice(0, int(k*k))
-	n.rows[1] = int32(rows)
-	be.Copy(n.blocks, kernels.Host(n.rows[:]))
+	var offsets kernels.Buffer
+	if rows > cols {
+		n.rows = blocksOf(rows)
+		offsets = n.offsets.Slice(0, len(n.rows))
+		be.Copy(offsets, kernels.Host(n.rows))
+	}
 	be.SumSquares(n.sum, u)
 	be.Copy(kernels.Host(n.host[:]), n.sum)
 	be.Sync()
@@ -92,7 +108,7 @@ func (n *newton) orthogonal(u kernels.Buffer, rows, cols int) kernels.Buffer {
 			be.MatMul(g, x, n.factor(x, rows, cols), kernels.Buffer{})
 		} else {
 			be.Zero(g)
-			be.MatMulDW(g, kernels.Buffer{}, x, x, n.blocks)
+			be.MatMulDW(g, kernels.Buffer{}, x, x, offsets)
 		}
 		be.MatMul(h, g, n.factor(g, k, k), kernels.Buffer{}) // G is symmetric
 		scale(be, h, newtonC)
