@@ -78,9 +78,12 @@ func (x *trainer) step() {
 func (x *trainer) groups() []Group {
 	var groups []Group
 	for i, name := range []string{"policy", "critic"} {
-		m, v := x.opts[i].Moments()
+		var moments []NamedBuffer
+		for _, m := range x.opts[i].Moments() {
+			moments = append(moments, NamedBuffer{Name: m.Name, Data: m.Buffer})
+		}
 		groups = append(groups, Group{Name: name, Buffers: Buffers(x.models[i], All)},
-			Group{Name: name + ".adamw", Buffers: []NamedBuffer{{Name: "m", Data: m}, {Name: "v", Data: v}}})
+			Group{Name: name + ".adamw", Buffers: moments})
 	}
 	return groups
 }
