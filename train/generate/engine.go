@@ -118,6 +118,7 @@ type Stats struct {
 
 // Engine samples from a model. It is a rollout.Sampler for one goroutine at a time.
 type Engine struct {
+	be    kernels.Backend
 	m     *model.Model
 	vocab Vocabulary
 	end   []int32 // tokens that end a completion
@@ -145,7 +146,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 			m.Config.MaxPositions)
 	}
 	o.StepRows = o.Rows()
-	e := &Engine{m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
+	e := &Engine{be: be, m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
 	e.state.slots = o.stateSlots(m.Config)
 	var err error
@@ -208,6 +209,9 @@ func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	}
 	out := e.step.drawn(len(st.Sample))
 	e.m.Step(e.dec, e.cache, st, p, out)
+	if s.feed != nil {
+		s.feed.took(s.running, out)
+	}
 	e.stats.Steps++
 	e.stats.SampledTokens += len(st.Sample)
 	e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)

@@ -22,6 +22,7 @@ type schedule struct {
 	growing int     // running completions that may need more pages
 	short   bool    // pages ran out: nothing starts until a completion ends
 	turns   *turns  // nil: completions are one turn
+	feed    *feed   // of requests that come while others are sampled; nil: all are there
 	ended   int
 	total   int
 
@@ -72,6 +73,14 @@ func newSchedule(e *Engine, reqs []rollout.Request, p rollout.Params) *schedule 
 		s.total += len(r.Seeds)
 	}
 	return s
+}
+
+// params returns the parameters of a request.
+func (s *schedule) params(req int) *rollout.Params {
+	if s.feed != nil {
+		return &s.feed.asks[req].Params
+	}
+	return &s.p
 }
 
 func (s *schedule) finished() bool { return s.ended == s.total }
@@ -286,7 +295,7 @@ func (s *schedule) start(pr *prompt) bool {
 		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
 	}
 	q.pos, q.token = pr.shared(), pr.tokens[pr.shared()]
-	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.p.MaxNewTokens - 1)
+	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.params(q.req).MaxNewTokens - 1)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
@@ -343,6 +352,9 @@ func (s *schedule) take(out drawn) {
 			q.pos++
 			q.token = id
 			live = append(live, q)
+			if s.feed != nil {
+				s.feed.drew(q)
+			}
 		}
 	}
 	clear(s.running[len(live):])
@@ -356,12 +368,16 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 		Finish: finish, Inserted: q.inserted}
 	for i, d := range q.drawn {
 		c.Tokens[i], c.LogProbs[i], c.Entropies[i] = d.id, d.logProb, d.entropy
-		if len(s.p.Stop) == 0 && s.turns == nil {
+		if !s.reads(q) {
 			q.text = append(q.text, s.e.vocab.Piece(d.id)...)
 		}
 	}
 	c.Text = string(q.text)
-	s.out[q.req][q.k] = c
+	if s.feed != nil {
+		s.feed.ended(q, c)
+	} else {
+		s.out[q.req][q.k] = c
+	}
 	s.leave(q)
 	s.e.idle = append(s.e.idle, q)
 	s.ended++

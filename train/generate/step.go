@@ -18,6 +18,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
 	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
+	st.Runs, st.Finish = st.Runs[:0], false
 	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
@@ -45,7 +46,10 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		if !pr.admitted {
 			continue
 		}
-		s.adopt(pr)
+		scored := s.feed != nil && s.feed.asks[pr.req].Prompted
+		if !scored {
+			s.adopt(pr)
+		}
 		n := min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens))
 		if n <= 0 {
 			continue
@@ -56,11 +60,17 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		table(pr.pages)
 		st.States = append(st.States, pr.state)
 		for range n {
+			if scored {
+				s.feed.score(pr, len(st.Tokens), st)
+			}
 			row(pr.tokens[pr.done], pr.done, pr.pages)
 			pr.done++
 		}
 		s.publish(pr)
 		seq++
+	}
+	if s.feed != nil {
+		s.feed.group(s.running, st)
 	}
 	return *st
 }

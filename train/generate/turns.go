@@ -61,8 +61,8 @@ func (t *turns) close() {
 func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (rollout.Reply, error),
 	finish rollout.Finish) {
 	stopped, marked := s.read(q, id)
-	full := len(q.drawn) >= s.p.MaxNewTokens
-	ended := slices.Contains(s.e.end, id)
+	full := len(q.drawn) >= s.params(q.req).MaxNewTokens
+	ended := s.ends(q, id)
 	if s.turns != nil && !stopped && (ended || marked) {
 		turn := rollout.Turn{Problem: s.reqs[q.req].Problem, Number: 1 + len(q.inserted), Text: string(q.text),
 			Start: q.turnStart(), End: -1}
@@ -87,6 +87,19 @@ func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (r
 	return nil, 0
 }
 
+// ends reports whether a token ends q.
+func (s *schedule) ends(q *sequence, id int32) bool {
+	if s.feed != nil {
+		return s.feed.ends(q, s.e.end, id)
+	}
+	return slices.Contains(s.e.end, id)
+}
+
+// reads reports whether somebody reads q's text before its end.
+func (s *schedule) reads(q *sequence) bool {
+	return s.turns != nil || s.feed != nil || len(s.params(q.req).Stop) > 0
+}
+
 // turnStart returns where the text of q's current turn begins.
 func (q *sequence) turnStart() int {
 	if len(q.inserted) == 0 {
@@ -98,7 +111,7 @@ func (q *sequence) turnStart() int {
 // read adds a drawn token to q's text where somebody reads it before the end. It reports whether a stop string
 // is complete, which it takes away, or a mark.
 func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
-	if len(s.p.Stop) == 0 && s.turns == nil {
+	if !s.reads(q) {
 		return false, false
 	}
 	piece := s.e.vocab.Piece(id)
@@ -106,7 +119,7 @@ func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
 		return false, false
 	}
 	q.text = append(q.text, piece...)
-	if at := completed(s.p.Stop, q.text, len(piece), q.turnStart()); at >= 0 {
+	if at := completed(s.params(q.req).Stop, q.text, len(piece), q.turnStart()); at >= 0 {
 		q.text = q.text[:at]
 		return true, false
 	}

@@ -87,6 +87,14 @@ type Step struct {
 	States []int32   // [sequences] slot of each sequence's state; empty without linear attention
 	Sample []int32   // [Q] rows after which to draw a token
 	U      []float32 // [Q] uniform numbers in [0,1) that decide the draws
+	Runs   []Run     // rows of Sample with parameters of their own, in order; empty: all have the call's
+	Finish bool      // computes what ScoreRows reads, where nothing is drawn too
+}
+
+// Run is a number of consecutive draws with the same parameters.
+type Run struct {
+	Rows     int
+	Sampling kernels.Sampling
 }
 
 // longest is one more than the last position.
@@ -108,6 +116,7 @@ type Decoder struct {
 	tables                  tableActs
 	x, o, delta             kernels.Buffer // [M,C]
 	h, u                    kernels.Buffer
+	last                    kernels.Buffer // [M,C] what the output layer reads of the last step
 	scores                  kernels.Scores
 	tokens, pos, seq, slots kernels.Buffer
 	table, sample, ids      kernels.Buffer
@@ -229,20 +238,39 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
 	q := len(st.Sample)
+	if q > 0 || st.Finish {
+		m.finish(xs, a.n1, a.rstd1, xs, delta)
+		d.last = a.n1
+	}
 	if q == 0 {
 		be.Sync()
 		return
 	}
-	m.finish(xs, a.n1, a.rstd1, xs, delta)
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
 		LSE: d.scores.LSE.Slice(0, q)}
-	be.Sample(ids, sc, h, m.output.w, u, c.sampling(p))
+	m.draw(ids, sc, h, u, st, p)
 	be.Copy(kernels.Host(out.IDs), ids)
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)
 	be.Sync()
+}
+
+// draw draws a token after each row of h [Q,C], with p or the parameters of the step's runs.
+func (m *Model) draw(ids kernels.Buffer, sc kernels.Scores, h, u kernels.Buffer, st Step, p kernels.Sampling) {
+	be, c, lo := m.be, m.Config, 0
+	if len(st.Runs) == 0 {
+		be.Sample(ids, sc, h, m.output.w, u, c.sampling(p))
+	}
+	for _, r := range st.Runs {
+		hi := lo + r.Rows
+		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi),
+			LSE: sc.LSE.Slice(lo, hi)}
+		be.Sample(ids.Slice(lo, hi), part, h.Slice(lo*c.Width, hi*c.Width), m.output.w, u.Slice(lo, hi),
+			c.sampling(r.Sampling))
+		lo = hi
+	}
 }
 
 // layerActs returns the activations of layer l, cut to n rows.
