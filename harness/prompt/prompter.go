@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/train/chat"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -379,6 +381,29 @@ func (p *Prompter) plain(text string) ([]int32, error) {
 		return ids, err
 	}
 	return slices.Concat(p.before, ids), nil
+}
+
+// EncodeText returns the ids of a text that the model continues, without a template.
+func (p *Prompter) EncodeText(text string) ([]int32, error) {
+	ids, err := p.plain(text)
+	if err == nil {
+		err = p.known(ids)
+	}
+	return ids, err
+}
+
+// WithVars returns a prompter for EncodeChat whose template sees further variables. It has no tools.
+func (p *Prompter) WithVars(vars map[string]any) (*Prompter, error) {
+	t := *p.template
+	all := maps.Clone(anyMap(p.data.TemplateVars))
+	maps.Copy(all, vars)
+	v, err := chat.FromGo(all)
+	if err != nil {
+		return nil, err
+	}
+	t.vars, _ = v.(*chat.Dict)
+	return &Prompter{Tokenizer: p.Tokenizer, Stops: p.Stops, template: &t, bos: p.bos, before: p.before,
+		escaper: p.escaper}, nil
 }
 
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of

@@ -133,6 +133,23 @@ func (e *Env) loadWeights(in Inputs, role string, h model.Heads, trainable, own 
 		return nil, err
 	}
 	defer t.Close()
+	return e.modelFrom(t, byReference, h, trainable, own)
+}
+
+// Pretrained makes the frozen model of a configuration's model.base and model.adapter, as evaluations do. The caller
+// closes it.
+func Pretrained(r *config.Resolved, be kernels.Backend) (*model.Model, error) {
+	t, err := OpenModel(&r.Run)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	return (&Env{Config: r, Backend: be}).modelFrom(t, true, model.Heads{LM: true}, false, false)
+}
+
+// modelFrom makes a model with the weights in t.
+func (e *Env) modelFrom(t *checkpoint.Tensors, byReference bool, h model.Heads, trainable, own bool) (*model.Model,
+	error) {
 	adapted := byReference && e.run().Model.HasAdapter()
 	fold := adapted && (own || useOfAdapter(e.run()) == foldedIn)
 	if !own && !fold {

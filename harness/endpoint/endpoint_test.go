@@ -1,0 +1,385 @@
+package endpoint
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exp/harness/evaluate"
+	"exp/harness/inspect"
+	"exp/kernels/cpu"
+	"exp/train/checkpoint"
+	"exp/train/checkpoint/checkpointtest"
+	"exp/train/model"
+	"exp/train/tokenizer"
+)
+
+const template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if loud %}!{% endif %}{% endfor %}" +
+	"{% if add_generation_prompt %}<assistant>{% endif %}"
+
+// writeModel writes a random model that reads bytes as a folder.
+func writeModel(t testing.TB, dir string) {
+	t.Helper()
+	be, err := cpu.Open(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer be.Close()
+	tok := tokenizer.Byte{}
+	m, err := model.New(be, model.Config{Vocab: tok.VocabSize(), Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, MaxPositions: 256, InitStd: 0.3}, model.Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(func(label string) uint64 { return uint64(len(label)) })
+	files := maps.Clone(tok.Files())
+	files["chat_template.jinja"] = []byte(template)
+	checkpointtest.WriteFolder(t, be, m, dir, checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs()})
+}
+
+// opened serves a tiny model.
+func opened(t testing.TB, o Options) (*Server, *httptest.Server) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tiny")
+	writeModel(t, dir)
+	r, err := evaluate.Folder{Folder: inspect.Folder{Dir: dir}, Values: Values(256)}.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	be, err := cpu.Open(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	ctx, cancel := context.WithCancel(context.Background())
+	x, err := Open(ctx, r, be, "tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.Close)
+	t.Cleanup(cancel)
+	o.Clock = time.Now
+	s := NewServer(x, o)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, h
+}
+
+// post returns the status and the body of an answer.
+func post(t testing.TB, url, body string) (int, string) {
+	t.Helper()
+	r, err := http.Post(url, "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(b)
+}
+
+// reply is an answer, or a part of a stream.
+type reply struct {
+	Object  string
+	Choices []struct {
+		Text         string
+		Index        int
+		FinishReason *string `json:"finish_reason"`
+		Message      struct{ Role, Content string }
+		Delta        struct{ Role, Content string }
+		Logprobs     *struct {
+			Tokens  []string
+			Probs   []*float64           `json:"token_logprobs"`
+			Tops    []map[string]float64 `json:"top_logprobs"`
+			Offset  []int                `json:"text_offset"`
+			Content []struct {
+				Token   string
+				Logprob float64
+				Top     []struct{ Logprob float64 } `json:"top_logprobs"`
+			}
+		}
+	}
+	Usage *struct {
+		Prompt     int `json:"prompt_tokens"`
+		Completion int `json:"completion_tokens"`
+		Total      int `json:"total_tokens"`
+	}
+}
+
+// ask posts a request that is answered.
+func ask(t testing.TB, url, body string) (r reply) {
+	t.Helper()
+	code, text := post(t, url, body)
+	if err := json.Unmarshal([]byte(text), &r); code != 200 || err != nil {
+		t.Fatalf("%s: %d %s", body, code, text)
+	}
+	return r
+}
+
+// stream posts a request that is answered with events.
+func stream(t testing.TB, url, body string) (list []reply) {
+	t.Helper()
+	code, text := post(t, url, body)
+	done := false
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		data, ok := strings.CutPrefix(lines.Text(), "data: ")
+		var r reply
+		switch {
+		case data == "[DONE]":
+			done = true
+		case ok && json.Unmarshal([]byte(data), &r) == nil:
+			list = append(list, r)
+		case lines.Text() != "":
+			t.Errorf("line %q", lines.Text())
+		}
+	}
+	if code != 200 || !done {
+		t.Fatalf("%s: %d %s", body, code, text)
+	}
+	return list
+}
+
+func TestAnswers(t *testing.T) {
+	_, h := opened(t, Options{})
+	texts, chats := h.URL+"/v1/completions", h.URL+"/v1/chat/completions"
+
+	r := ask(t, chats, `{"model":"tiny","messages":[{"role":"user","content":"hi"}],"max_tokens":5,"seed":1,"n":2,"ignore_eos":true}`)
+	prompt := len("<user>hi<assistant>")
+	if len(r.Choices) != 2 || r.Object != "chat.completion" || r.Usage.Prompt != prompt || r.Usage.Completion != 10 ||
+		r.Usage.Total != prompt+10 || r.Choices[1].Index != 1 || r.Choices[0].Message.Role != "assistant" ||
+		*r.Choices[0].FinishReason != "length" || r.Choices[0].Message == r.Choices[1].Message {
+		t.Errorf("%+v %+v", r, r.Usage)
+	}
+	// The same chat as a text, in parts, as tokens, and with a variable of the template.
+	same := ask(t, texts, `{"prompt":"<user>hi<assistant>","max_tokens":5,"seed":1,"ignore_eos":true}`)
+	if same.Choices[0].Text != r.Choices[0].Message.Content {
+		t.Errorf("%q, the chat %q", same.Choices[0].Text, r.Choices[0].Message.Content)
+	}
+	loud := ask(t, chats, `{"messages":[{"role":"user","content":[{"type":"text","text":"hi"}]}],"max_tokens":5,"seed":1,`+
+		`"ignore_eos":true,"chat_template_kwargs":{"loud":true}}`)
+	if loud.Usage.Prompt != prompt+1 {
+		t.Errorf("%+v", loud.Usage)
+	}
+
+	// Scores of an echoed prompt, which are those of the next tokens, one at a time.
+	e := ask(t, texts, `{"prompt":["abc","de"],"max_tokens":1,"temperature":0,"echo":true,"logprobs":1}`)
+	lp := e.Choices[0].Logprobs
+	if len(e.Choices) != 2 || !strings.HasPrefix(e.Choices[0].Text, "abc") || len(lp.Tokens) != 4 || lp.Probs[0] != nil ||
+		lp.Tops[0] != nil || !reflect.DeepEqual(lp.Offset, []int{0, 1, 2, 3}) {
+		t.Fatalf("%+v, %+v", e.Choices, lp)
+	}
+	all := ask(t, texts, `{"prompt":"ab","max_tokens":1,"temperature":0,"logprobs":20}`)
+	if p := all.Choices[0].Logprobs.Tops[0]; p["c"] != 0 && p["c"] != *lp.Probs[2] {
+		t.Errorf("%v of c, %v in a prompt", p["c"], *lp.Probs[2])
+	}
+	zero := ask(t, texts, `{"prompt":"abc","max_tokens":0,"echo":true,"logprobs":1}`)
+	if z := zero.Choices[0]; z.Text != "abc" || len(z.Logprobs.Tokens) != 3 || *z.Logprobs.Probs[2] != *lp.Probs[2] ||
+		zero.Usage.Completion != 0 {
+		t.Errorf("%+v %+v", z, z.Logprobs)
+	}
+	c := ask(t, chats, `{"messages":[{"role":"user","content":"hi"}],"max_tokens":3,"temperature":0,"logprobs":true,"top_logprobs":2}`)
+	for _, s := range c.Choices[0].Logprobs.Content {
+		if len(s.Top) != 2 || s.Top[0].Logprob != s.Logprob || s.Top[1].Logprob > s.Logprob {
+			t.Errorf("greedy: %+v", s)
+		}
+	}
+}
+
+// A stream has the texts and the scores of the whole answer.
+func TestStream(t *testing.T) {
+	_, h := opened(t, Options{})
+	texts, chats := h.URL+"/v1/completions", h.URL+"/v1/chat/completions"
+	for seed := range 6 {
+		body := fmt.Sprintf(`"max_tokens":60,"seed":%d,"stop":["e","xy"],"n":2`, seed)
+		whole := ask(t, chats, `{"messages":[{"role":"user","content":"hi"}],"logprobs":true,`+body+`}`)
+		parts := stream(t, chats, `{"messages":[{"role":"user","content":"hi"}],"logprobs":true,`+body+`,"stream":true,"stream_options":{"include_usage":true}}`)
+		got, tokens, roles := make([]string, 2), make([]int, 2), 0
+		for _, p := range parts[:len(parts)-1] {
+			d := p.Choices[0]
+			got[d.Index] += d.Delta.Content
+			if d.Logprobs != nil {
+				tokens[d.Index] += len(d.Logprobs.Content)
+			}
+			if d.Delta.Role != "" {
+				roles++
+			}
+		}
+		for k, c := range whole.Choices {
+			if got[k] != c.Message.Content || tokens[k] != len(c.Logprobs.Content) || strings.Contains(got[k], "e") {
+				t.Errorf("%q with %d scores, streamed %q with %d", c.Message.Content, len(c.Logprobs.Content), got[k], tokens[k])
+			}
+		}
+		if u := parts[len(parts)-1].Usage; roles != 2 || *u != *whole.Usage {
+			t.Errorf("%d roles, usage %+v", roles, u)
+		}
+		one := ask(t, texts, `{"prompt":"abc","echo":true,"logprobs":0,`+body+`}`).Choices[0]
+		text, offset := "", []int{}
+		for _, p := range stream(t, texts, `{"prompt":"abc","echo":true,"logprobs":0,`+body+`,"stream":true}`) {
+			if d := p.Choices[0]; d.Index == 0 {
+				text += d.Text
+				offset = append(offset, d.Logprobs.Offset...)
+			}
+		}
+		if text != one.Text || !reflect.DeepEqual(offset, one.Logprobs.Offset) {
+			t.Errorf("%q %v, streamed %q %v", one.Text, one.Logprobs.Offset, text, offset)
+		}
+	}
+}
+
+// With a seed an answer is the same alone and next to others, some of which go away.
+func TestReproducible(t *testing.T) {
+	s, h := opened(t, Options{})
+	url := h.URL + "/v1/completions"
+	body := func(i int) string {
+		return fmt.Sprintf(`{"prompt":"question %d","max_tokens":40,"seed":%d,"temperature":%g,"ignore_eos":true}`, i, i, float64(i%3)/2)
+	}
+	const n = 24
+	alone := make([]string, n)
+	for i := range alone {
+		alone[i] = ask(t, url, body(i)).Choices[0].Text
+	}
+	var work sync.WaitGroup
+	for i := range n {
+		work.Go(func() {
+			if got := ask(t, url, body(i)).Choices[0].Text; got != alone[i] {
+				t.Errorf("request %d: %q, alone %q", i, got, alone[i])
+			}
+		})
+		work.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i)*time.Millisecond)
+			defer cancel()
+			r, _ := http.NewRequestWithContext(ctx, "POST", url, strings.NewReader(`{"prompt":"x","max_tokens":200,"n":4,"ignore_eos":true}`))
+			r.Header.Set("Content-Type", "application/json")
+			if a, err := http.DefaultClient.Do(r); err == nil {
+				a.Body.Close()
+			}
+		})
+	}
+	work.Wait()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		s.x.mu.Lock()
+		open := s.x.open
+		s.x.mu.Unlock()
+		if open == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d completions are open", open)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	_, h := opened(t, Options{})
+	const m = `"messages":[{"role":"user","content":"hi"}]`
+	for _, tt := range []struct {
+		path, body, param string
+		code              int
+	}{
+		{"chat/completions", `{`, "", 400}, {"chat/completions", `[]`, "", 400}, {"chat/completions", ``, "", 400},
+		{"chat/completions", `{}`, "messages", 400}, {"chat/completions", `{"messages":[]}`, "messages", 400},
+		{"chat/completions", `{"messages":"hi"}`, "messages", 400}, {"chat/completions", `{"messages":[{"content":"x"}]}`, "messages", 400},
+		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages", 400},
+		{"chat/completions", `{` + m + `,"tools":[{}]}`, "tools", 400}, {"chat/completions", `{` + m + `,"model":"no"}`, "model", 404},
+		{"chat/completions", `{` + m + `,"response_format":{"type":"json_object"}}`, "response_format", 400},
+		{"chat/completions", `{` + m + `,"presence_penalty":0.5}`, "presence_penalty", 400},
+		{"chat/completions", `{` + m + `,"n":-1}`, "n", 400}, {"chat/completions", `{` + m + `,"n":1e99}`, "n", 400},
+		{"chat/completions", `{` + m + `,"temperature":"1"}`, "temperature", 400}, {"chat/completions", `{` + m + `,"top_p":0}`, "top_p", 400},
+		{"chat/completions", `{` + m + `,"max_tokens":1000}`, "messages", 400}, {"chat/completions", `{` + m + `,"max_tokens":0}`, "max_tokens", 400},
+		{"chat/completions", `{` + m + `,"max_tokens":9223372036854775807}`, "max_tokens", 400},
+		{"chat/completions", `{` + m + `,"stop":[""]}`, "stop", 400}, {"chat/completions", `{` + m + `,"top_logprobs":2}`, "top_logprobs", 400},
+		{"chat/completions", `{` + m + `,"typo":2}`, "typo", 400}, {"chat/completions", `{` + m + `,"stop_token_ids":[999]}`, "stop_token_ids", 400},
+		{"completions", `{}`, "prompt", 400}, {"completions", `{"prompt":[]}`, "prompt", 400}, {"completions", `{"prompt":[[]]}`, "prompt", 400},
+		{"completions", `{"prompt":[99999]}`, "prompt", 400}, {"completions", `{"prompt":[-1]}`, "prompt", 400},
+		{"completions", `{"prompt":"` + strings.Repeat("x", 300) + `"}`, "prompt", 400}, {"completions", `{"prompt":"x","logprobs":21}`, "logprobs", 400},
+		{"completions", `{"prompt":"` + strings.Repeat("x", mostBody) + `"}`, "", 413}, {"nothing", `{}`, "", 404},
+	} {
+		code, text := post(t, h.URL+"/v1/"+tt.path, tt.body)
+		var e struct{ Error apiError }
+		if err := json.Unmarshal([]byte(text), &e); err != nil || code != tt.code || e.Error.Message == "" || e.Error.Type == "" ||
+			(e.Error.Param == nil) != (tt.param == "") || tt.param != "" && *e.Error.Param != tt.param {
+			t.Errorf("%.80s: %d %s", tt.body, code, text)
+		}
+	}
+	if r, err := http.Post(h.URL+"/v1/completions", "text/plain", strings.NewReader(`{"prompt":"x"}`)); err != nil || r.StatusCode != 400 {
+		t.Errorf("%v %v", r, err)
+	}
+	r := ask(t, h.URL+"/v1/completions", `{"prompt":"x","tools":null,"presence_penalty":0,"user":"me","max_tokens":2}`)
+	if len(r.Choices) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestGuards(t *testing.T) {
+	s, h := opened(t, Options{Key: "secret"})
+	get := func(key, host string) int {
+		r, _ := http.NewRequest("GET", h.URL+"/v1/models", nil)
+		r.Host = host
+		r.Header.Set("Authorization", key)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	if a, b, c := get("Bearer secret", "localhost"), get("Bearer other", "localhost"), get("", "localhost"); a != 200 || b != 401 || c != 401 {
+		t.Errorf("%d %d %d", a, b, c)
+	}
+	s.o.Key = ""
+	if a, b := get("", "attack.example"), get("", "127.0.0.1:99"); a != http.StatusMisdirectedRequest || b != 200 {
+		t.Errorf("%d %d", a, b)
+	}
+	if !s.x.take(s.x.most) {
+		t.Error("a model that nobody asks is busy")
+	}
+	if code, _ := post(t, h.URL+"/v1/completions", `{"prompt":"x"}`); code != http.StatusTooManyRequests {
+		t.Errorf("busy: %d", code)
+	}
+	s.x.release(s.x.most)
+}
+
+// No body makes the server fail.
+func FuzzRequest(f *testing.F) {
+	s, _ := opened(f, Options{})
+	f.Add([]byte(`{"prompt":["a","b"],"max_tokens":2,"n":2,"logprobs":1,"echo":true}`), false)
+	f.Add([]byte(`{"messages":[{"role":"user","content":"hi"}],"max_tokens":2,"stream":true,"stop":"a"}`), true)
+	f.Fuzz(func(t *testing.T, body []byte, chat bool) {
+		path := "/v1/completions"
+		if chat {
+			path = "/v1/chat/completions"
+		}
+		r := httptest.NewRequest("POST", "http://localhost"+path, strings.NewReader(string(body)))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	})
+}
+
+func TestCertain(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want int
+	}{{"abc", 3}, {"abcE", 3}, {"abEN", 2}, {"é\xc3", 2}, {"", 0}, {"\x80\x80", 2}, {"E", 0}} {
+		if n := certain(tt.text, []string{"END", "x"}); n != tt.want {
+			t.Errorf("%q: %d, want %d", tt.text, n, tt.want)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+// Package endpoint answers requests to a model over HTTP, as OpenAI's API has them: chats, and texts that the model
+// continues. Requests that come while others are answered join their steps. A request with a seed, or at
+// temperature 0,
+// has the same answer whatever else is asked at the time.
+//
+// It calls no tools, restricts no grammar and has no penalties: a field that asks for one is an error that names it.
+package endpoint
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/harness/forecast"
+	"exp/harness/prompt"
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/train/generate"
+	"exp/train/model"
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// Model is a model that can be asked. Safe for concurrent use.
+type Model struct {
+	name    string
+	context int // most tokens of a prompt and its completion
+	vocab   int
+	m       *model.Model
+	engine  *generate.Engine
+	prompts *prompt.Prompter
+	tok     tokenizer.Tokenizer // prompts.Vocabulary()
+
+	asks   chan *generate.Ask
+	ended  chan struct{} // closed when the engine has stopped
+	failed error         // why, if not because it should; after ended
+
+	mu   sync.Mutex
+	open int // completions that were asked for and have not ended
+	most int // more are refused
+}
+
+// Values returns the keys of a configuration for an endpoint whose prompts and completions have up to so many tokens
+// together.
+func Values(context int) []config.Value {
+	list := []config.Value{{Path: "data.max_prompt_tokens", Value: context - 1},
+		{Path: "eval.final.max_new_tokens", Value: 1}, {Path: "rollout.max_new_tokens", Value: 1},
+		{Path: "compute.micro_batch_tokens", Value: context}, // of training, which there is none of
+		{Path: config.SuitesKey, Value: []string{"none"}}}    // whose problems nobody asks for
+	for i := range list {
+		list[i].From = "--context"
+	}
+	return list
+}
+
+// Positions returns how many tokens the model of a configuration can read.
+func Positions(r *config.Resolved) (int, error) {
+	c, err := forecast.Architecture(&r.Run)
+	return c.MaxPositions, err
+}
+
+// Needs returns the parts of the memory that Open's model takes, and their sum.
+func Needs(r *config.Resolved) (parts []forecast.Part, total int64, err error) {
+	e, err := forecast.Of(r, 1).Estimate()
+	if err != nil {
+		return nil, 0, err
+	}
+	c, err := forecast.Architecture(&r.Run)
+	if err != nil {
+		return nil, 0, err
+	}
+	o := stage.EngineOptions(&r.Run, c, 1, nil)
+	scores := forecast.Part{Name: "scores of tokens", Bytes: int64(o.FeedBytes(c, stage.Operand(&r.Run)))}
+	return append(e.Memory, scores), e.Total() + scores.Bytes, nil
+}
+
+// Open loads the model of a configuration (evaluate.Folder with Values) on a device, and answers as name until ctx
+// ends. The caller closes it.
+func Open(ctx context.Context, r *config.Resolved, be kernels.Backend, name string) (x *Model, err error) {
+	x = &Model{name: name, asks: make(chan *generate.Ask), ended: make(chan struct{})}
+	if x.prompts, err = stage.NewPrompter(&r.Run); err != nil {
+		return nil, err
+	}
+	x.tok = x.prompts.Vocabulary()
+	if x.m, err = stage.Pretrained(r, be); err != nil {
+		return nil, err
+	}
+	o := stage.EngineOptions(&r.Run, x.m.Config, 1, nil)
+	x.context, x.vocab, x.most = o.MaxTokens, x.m.Config.Vocab, max(1024, 16*o.MaxSequences)
+	if x.engine, err = generate.New(be, x.m, x.tok, o); err != nil {
+		x.m.Close()
+		return nil, err
+	}
+	go x.run(ctx)
+	return x, nil
+}
+
+// run samples until ctx ends.
+func (x *Model) run(ctx context.Context) {
+	defer close(x.ended)
+	defer func() {
+		if v := recover(); v != nil { // a device that failed, or a defect: every request learns of it
+			x.failed = fmt.Errorf("the model has stopped: %v", v)
+		}
+	}()
+	if err := x.engine.Serve(ctx, x.asks); !errors.Is(err, context.Canceled) {
+		x.failed = err
+	}
+}
+
+// Close frees the memory. The context of Open must have ended.
+func (x *Model) Close() {
+	<-x.ended
+	x.engine.Close()
+	x.m.Close()
+}
+
+// Context returns the most tokens of a prompt with its completion.
+func (x *Model) Context() int { return x.context }
+
+// Chats reports whether the model has a chat template.
+func (x *Model) Chats() bool { return x.prompts.Chats() }
+
+// take counts completions that are about to be asked for, and reports whether there is room.
+func (x *Model) take(n int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.open > 0 && x.open+n > x.most {
+		return false
+	}
+	x.open += n
+	return true
+}
+
+func (x *Model) release(n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.open -= n
+}
+
+// seeds returns those of n completions of a prompt: of seed, or random ones.
+func seeds(seed *int64, n int) []uint64 {
+	list := make([]uint64, n)
+	for k := range list {
+		if seed != nil {
+			list[k] = ident.Seed(*seed, fmt.Sprintf("endpoint/choice=%d", k))
+			continue
+		}
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		list[k] = binary.LittleEndian.Uint64(b[:])
+	}
+	return list
+}
+
+// sampled is a request while it is answered: its prompts, n completions of each, and what is known of them.
+type sampled struct {
+	x      *Model
+	asks   []*generate.Ask
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	parts []part // n of each prompt, in order
+	wake  chan struct{}
+}
+
+// part is what is known of one completion.
+type part struct {
+	text   []byte
+	scores []generate.Score
+	ended  *rollout.Completion
+}
+
+// errBusy says that too much is asked for at once.
+var errBusy = errors.New("too many completions are waiting")
+
+// ask starts a request. Whoever calls it calls close.
+func (x *Model) ask(ctx context.Context, asks []*generate.Ask) (*sampled, error) {
+	n := len(asks[0].Seeds)
+	s := &sampled{x: x, asks: asks, parts: make([]part, len(asks)*n), wake: make(chan struct{}, 1)}
+	if !x.take(len(s.parts)) {
+		return nil, errBusy
+	}
+	ctx, s.cancel = context.WithCancel(ctx)
+	for i, a := range asks {
+		a.Context = ctx
+		a.Drew = func(k int, text []byte) {
+			s.change(i*n+k, func(p *part) {
+				p.text = append(p.text[:min(len(p.text), len(text))], text[min(len(p.text), len(text)):]...)
+				p.take(a, k)
+			})
+		}
+		a.Ended = func(k int, c rollout.Completion) {
+			s.change(i*n+k, func(p *part) {
+				p.text, p.ended = append(p.text[:0], c.Text...), &c
+				p.take(a, k)
+			})
+		}
+	}
+	for _, a := range asks {
+		select {
+		case x.asks <- a:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-x.ended:
+			return s, x.stopped()
+		}
+	}
+	return s, nil
+}
+
+// take takes the scores that have come.
+func (p *part) take(a *generate.Ask, k int) {
+	if a.Scored {
+		p.scores = append(p.scores, a.Scores[k][len(p.scores):]...)
+	}
+}
+
+// errStopped says that the endpoint ends.
+var errStopped = errors.New("the endpoint is stopping")
+
+func (x *Model) stopped() error {
+	if x.failed != nil {
+		return x.failed
+	}
+	return errStopped
+}
+
+// change changes what is known of a completion.
+func (s *sampled) change(i int, f func(p *part)) {
+	s.mu.Lock()
+	f(&s.parts[i])
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// follow calls f with each completion that may have changed, and what is known of it, until all have ended.
+func (s *sampled) follow(ctx context.Context, f func(i int, p part) error) error {
+	for {
+		left := 0
+		for i := range s.parts {
+			s.mu.Lock()
+			p := s.parts[i]
+			p.text = append([]byte(nil), p.text...)
+			s.mu.Unlock()
+			if p.ended == nil {
+				left++
+			}
+			if err := f(i, p); err != nil {
+				return err
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.x.ended:
+			return s.x.stopped()
+		}
+	}
+}
+
+// close frees what the request holds.
+func (s *sampled) close() {
+	s.cancel()
+	s.x.release(len(s.parts))
+}

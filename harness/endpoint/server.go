@@ -1,0 +1,245 @@
+package endpoint
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+)
+
+// Limits of the server.
+const (
+	mostBody = 16 << 20 // bytes of a request
+	mostHead = 32 << 10
+	headTime = 5 * time.Second
+	bodyTime = time.Minute
+	stopTime = 2 * time.Second // for answers to be written when the server stops
+)
+
+// Options configure a Server.
+type Options struct {
+	Key    string           // that clients must send; empty: none
+	Public bool             // requests may name the server by addresses that other machines reach
+	Clock  func() time.Time // of answers
+	Log    func(line string)
+}
+
+// Server is an http.Handler that asks a model.
+type Server struct {
+	x *Model
+	o Options
+	// name of this machine
+	name string
+	mux  *http.ServeMux
+}
+
+// NewServer makes a server.
+func NewServer(x *Model, o Options) *Server {
+	s := &Server{x: x, o: o, mux: http.NewServeMux()}
+	if o.Public {
+		s.name, _ = os.Hostname() // without it addresses still work
+	}
+	s.mux.HandleFunc("GET /v1/models", s.models)
+	s.mux.HandleFunc("GET /v1/models/{name...}", s.model)
+	sample := func(chat bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, chat) }
+	}
+	s.mux.HandleFunc("POST /v1/chat/completions", sample(true))
+	s.mux.HandleFunc("POST /v1/completions", sample(false))
+	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.refuse(w, r, coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: the "+
+			"endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method, r.URL.Path))
+	})
+	return s
+}
+
+// Serve answers requests until ctx ends, and closes l. Requests that are being answered are then refused.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	server := &http.Server{Handler: s, ReadHeaderTimeout: headTime, ReadTimeout: bodyTime, MaxHeaderBytes: mostHead}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-ctx.Done():
+		case <-s.x.ended:
+		}
+		closing, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
+		defer done()
+		if server.Shutdown(closing) != nil {
+			server.Close()
+		}
+	}()
+	err := server.Serve(l)
+	if !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	select {
+	case <-s.x.ended:
+		return s.x.failed
+	default:
+		return nil
+	}
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case !s.knows(r.Host):
+		s.refuse(w, r, coded(http.StatusMisdirectedRequest, "invalid_request_error", "wrong_host",
+			"this server does not go by the name %s: use the address that exp endpoint printed", r.Host))
+	case s.o.Key != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")),
+		[]byte("Bearer "+s.o.Key)) != 1:
+		s.refuse(w, r, coded(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key",
+			"the API key is missing or wrong: send Authorization: Bearer KEY, with the key of exp endpoint"))
+	default:
+		s.mux.ServeHTTP(w, r)
+	}
+}
+
+// knows reports whether a request names this server. A name of another site that leads here is an attack (DNS
+// rebinding): its scripts could read the answer.
+func (s *Server) knows(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if ip := net.ParseIP(name); ip != nil {
+		return ip.IsLoopback() || s.o.Public
+	}
+	return name == "localhost" || s.o.Public && name == s.name || s.o.Key != ""
+}
+
+// refuse answers with an error.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	e := asAPI(err)
+	if e.status == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "1")
+	}
+	s.log("%s %s: %d %s", r.Method, r.URL.Path, e.status, e.Message)
+	writeJSON(w, e.status, map[string]any{"error": e})
+}
+
+// asAPI returns an error as clients read it.
+func asAPI(err error) *apiError {
+	var e *apiError
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, errBusy):
+		return coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded",
+			"%v: ask again when some have ended, or ask for fewer at once", err)
+	case errors.Is(err, errStopped), errors.Is(err, context.Canceled):
+		return coded(http.StatusServiceUnavailable, "server_error", "stopping", "%v", errStopped)
+	}
+	return coded(http.StatusInternalServerError, "server_error", "internal_error", "%v", err)
+}
+
+func (s *Server) log(format string, args ...any) {
+	if s.o.Log != nil {
+		s.o.Log(fmt.Sprintf(format, args...))
+	}
+}
+
+// writeJSON writes an answer; a client that has gone learns nothing.
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer has a number that is not `+
+			`finite: the model's weights are broken","type":"server_error","param":null,"code":"internal_error"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+func (s *Server) models(w http.ResponseWriter, r *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.card()}})
+}
+
+func (s *Server) model(w http.ResponseWriter, r *http.Request) {
+	if name := r.PathValue("name"); name != s.x.name {
+		s.refuse(w, r, s.noModel(name))
+		return
+	}
+	writeJSON(w, http.StatusOK, s.card())
+}
+
+// card describes the model.
+func (s *Server) card() any {
+	return map[string]any{"id": s.x.name, "object": "model", "created": s.o.Clock().Unix(), "owned_by": "exp",
+		"max_model_len": s.x.context}
+}
+
+func (s *Server) noModel(name string) error {
+	e := coded(http.StatusNotFound, "invalid_request_error", "model_not_found",
+		"there is no model %q: the endpoint has %q", name, s.x.name)
+	param := "model"
+	e.Param = &param
+	return e
+}
+
+// read reads the body of a request to sample.
+func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*request, error) {
+	// Pages of other sites can send forms, but no JSON.
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, bad("", "the header Content-Type must be application/json")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, coded(http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large",
+			"the body has over %d MiB", mostBody>>20)
+	case err != nil:
+		return nil, bad("", "the body cannot be read: %v", err)
+	}
+	req, err := readRequest(body, chat)
+	if err == nil && req.model != "" && req.model != s.x.name {
+		err = s.noModel(req.model)
+	}
+	return req, err
+}
+
+// answer samples and writes what a request asks for.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
+	begin := s.o.Clock()
+	req, err := s.read(w, r, chat)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	asks, err := s.x.asksFor(req)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	running, err := s.x.ask(r.Context(), asks)
+	if running != nil {
+		defer running.close()
+	}
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
+	a := &answer{Server: s, request: req, sampled: running, id: newID(chat), created: begin.Unix()}
+	if req.stream {
+		err = a.stream(r.Context(), w)
+	} else if err = a.whole(r.Context(), w); err != nil {
+		s.refuse(w, r, err)
+	}
+	u := a.counts()
+	s.log("%s: %d prompt tokens, %d new ones, %.2f s%s", r.URL.Path, u.Prompt, u.Completion,
+		s.o.Clock().Sub(begin).Seconds(), map[bool]string{true: ", ended early"}[err != nil])
+}
