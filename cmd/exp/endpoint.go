@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"exp/cmd/exp/cli"
@@ -205,7 +206,12 @@ func (a *app) endpoint(c *cli.Context, args []string) error {
 		}
 	}
 	if c.Bool("requests") {
-		o.Log = func(line string) { fmt.Fprintln(a.Stderr, line) }
+		var alone sync.Mutex // requests end side by side
+		o.Log = func(line string) {
+			alone.Lock()
+			defer alone.Unlock()
+			fmt.Fprintln(a.Stderr, line)
+		}
 	}
 	addr := c.String("addr")
 	l, err := serve.Listen(addr, o.Public)
