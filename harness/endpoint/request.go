@@ -287,7 +287,7 @@ func readStreamOptions(r *request, raw json.RawMessage) error {
 // readMessages sets the messages of a chat; the texts of a content in parts become one.
 func readMessages(r *request, list []rollout.Message) error {
 	for i, m := range list {
-		if m.Parts == nil || len(m.Parts) == 0 || string(m.Parts) == "null" {
+		if len(m.Parts) == 0 || string(m.Parts) == "null" {
 			continue
 		}
 		var parts []struct {

@@ -249,8 +249,8 @@ func (f *feed) score(pr *prompt, row int, st *model.Step) {
 
 // took puts what a step drew into the order of the running sequences, and scores it.
 func (f *feed) took(running []*sequence, out drawn) {
-	f.out = drawn{append(f.out.IDs[:0], out.IDs...), append(f.out.LogProb[:0], out.LogProb...),
-		append(f.out.Entropy[:0], out.Entropy...)}
+	f.out = drawn{IDs: append(f.out.IDs[:0], out.IDs...), LogProb: append(f.out.LogProb[:0], out.LogProb...),
+		Entropy: append(f.out.Entropy[:0], out.Entropy...)}
 	for i, j := range f.order {
 		out.IDs[j], out.LogProb[j], out.Entropy[j] = f.out.IDs[i], f.out.LogProb[i], f.out.Entropy[i]
 	}
