@@ -305,14 +305,15 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 	return b.String()
 }
 
-// refusalRows returns the differences, the refused ones first. Treatment keys inside a
-// block get no separate row; hidden counts them per block.
+// refusalRows returns the differences, the refused ones first. Treatment keys inside a block get no separate row,
+// unless they are a kind that every arm has; hidden counts them per block.
 func refusalRows(e *compare.NotComparableError) (rows [][]term.Cell, hidden map[string]int) {
 	hidden = map[string]int{}
 	for i := range e.Comparability.Differences {
 		d := &e.Comparability.Differences[i]
 		block, _, nested := strings.Cut(d.Key, ".")
-		if d.Class == compare.Treatment && nested && !strings.HasSuffix(d.Key, ".kind") && !d.Refused() {
+		kinds := strings.HasSuffix(d.Key, ".kind") && present(d.Values)
+		if d.Class == compare.Treatment && nested && !kinds && !d.Refused() {
 			hidden[block]++
 			continue
 		}

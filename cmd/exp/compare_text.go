@@ -87,7 +87,7 @@ func (p *comparePage) treatment() string {
 	for _, d := range p.r.Comparability.Differences {
 		switch {
 		case d.Class != compare.Treatment:
-		case strings.HasSuffix(d.Key, ".kind") || len(parts) < 3 && present(d.Values):
+		case present(d.Values) && (len(parts) < 3 || strings.HasSuffix(d.Key, ".kind")):
 			var values []string
 			for arm := range p.r.Arms {
 				values = append(values, d.Text(arm))

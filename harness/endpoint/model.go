@@ -1,7 +1,6 @@
 // Package endpoint answers requests to a model over HTTP, as OpenAI's API has them: chats, and texts that the model
 // continues. Requests that come while others are answered join their steps. A request with a seed, or at
-// temperature 0,
-// has the same answer whatever else is asked at the time.
+// temperature 0, has the same answer whatever else is asked at the time.
 //
 // It calls no tools, restricts no grammar and has no penalties: a field that asks for one is an error that names it.
 package endpoint

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
@@ -212,7 +213,7 @@ func readRequest(body []byte, chat bool) (*request, error) {
 	if err := json.Unmarshal(body, &given); err != nil {
 		return nil, bad("", "the body must be a JSON object: %v", err)
 	}
-	for _, name := range slices.Sorted(mapKeys(given)) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		raw := given[name]
 		if string(raw) == "null" {
 			continue
@@ -238,16 +239,6 @@ func readRequest(body []byte, chat bool) (*request, error) {
 		return nil, bad("max_tokens", "max_tokens is 0, must be at least 1, unless a prompt is echoed")
 	}
 	return r, nil
-}
-
-func mapKeys[V any](m map[string]V) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 func readStop(r *request, raw json.RawMessage) error {
