@@ -24,8 +24,8 @@ type Optim struct {
 	Schedule optim.Schedule
 }
 
-// StateBytes returns the memory of the optimizer of a model with these tensors, of whose n parameters size ranks
-// have shards: the moments of the first shard, and the room beside them. copies and operand are the backend's.
+// StateBytes returns the memory of the optimizer of a model with these tensors and n parameters, which size ranks
+// share: the moments of the first shard, and the room beside them. copies and operand are the backend's.
 func (o Optim) StateBytes(tensors []model.Tensor, n, size int, copies model.PackedLen,
 	operand kernels.DType) (moments, room int) {
 	moments = int(4 * o.Kind.Moments(o.Momentum) * ranks.Shards(n, size)[0])

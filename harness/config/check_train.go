@@ -56,7 +56,7 @@ func stepChecks() []check {
 	}
 }
 
-// wholeMatrices says that muon cannot update matrices of which ranks have parts.
+// wholeMatrices refuses muon where ranks hold parts of matrices.
 func wholeMatrices(key string, kind func(r *Run) string) check {
 	return check{[]string{key, "compute.tensor_parallel"}, func(r *Run) (string, string) {
 		if kind(r) == "muon" && r.Compute.TensorParallel > 1 {

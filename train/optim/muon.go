@@ -17,9 +17,9 @@ import (
 //	P = P·(1 - lr·WeightDecay) - lr·0.2·sqrt(max(Rows, Cols))·O
 //
 // The factor gives an update about the size of AdamW's, so learning rates and decays carry
-// over. It is torch.optim.Muon with adjust_lr_fn="match_rms_adamw". All parameters that are
-// in no Matrix are AdamW's, with the same rate and decay. Both moments exist for all
-// parameters, though matrices leave the second at 0.
+// over. It is torch.optim.Muon with adjust_lr_fn="match_rms_adamw". All other parameters
+// take AdamW, with the same rate and decay. Both moments exist for all parameters, though
+// matrices leave the second at 0.
 //
 // The arithmetic is the backend's, so products of matrices have float32 factors or factors
 // rounded to BF16, as Jordan's have. Update overwrites the gradient.
