@@ -89,7 +89,7 @@ func (l *learner) newOptimizer(moments kernels.Backend) (optimizer, error) {
 		return optim.NewSGD(moments, hi-lo, c.Momentum, c.WeightDecay)
 	case optim.KindMuon:
 		if l.cutsParams() {
-			return nil, errors.New("train: muon needs whole matrices, but ranks that share products hold parts of them")
+			return nil, errors.New("train: muon needs whole matrices, but ranks that share products hold parts")
 		}
 		a := optim.Arena{Grads: l.m.Grads(), Lo: lo, Hi: hi, Matrices: HiddenMatrices(l.m.Tensors())}
 		if l.group.Size() > 1 {
