@@ -76,6 +76,10 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 		}
 		sameRun(t, 2, "cpu/bf16", short...)
 	})
+	t.Run("optimizers", func(t *testing.T) {
+		sameRun(t, 2, "cpu/fma", "--set", "train.optim.kind=muon", "--set", "sft.optim={kind: sgd, momentum: 0.9}",
+			"--set", "sft.steps=2", "--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1")
+	})
 	t.Run("matrix", func(t *testing.T) {
 		sameRun(t, 2, "matrix/16x25", append(short, "--set", "compute.numerics=matrix/16x25")...)
 	})

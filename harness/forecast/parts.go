@@ -42,7 +42,8 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 		p.addLearner(pinned, name+": weights", func(trainable bool, copies model.PackedLen) int {
 			return arch.ModelBytes(h, trainable, copies, operand, w.Tensor)
 		}, n, copies, off, c.Train.Slices, w.Groups())
-		p.addOptimizer(pinned, name, off)(o.StateBytes(tensors, n, w.Groups(), copies, operand))
+		moments, room := o.StateBytes(tensors, n, w.Groups(), copies, operand)
+		p.addOptimizer(pinned, name, off, moments, room)
 	}
 	whole("policy", h, policy)
 	if needs.Reference {
@@ -70,7 +71,8 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 		p.addLearner(pinned, name+": adapters", func(trainable bool, copies model.PackedLen) int {
 			return arch.AdapterBytes(h, trainable, copies, operand)
 		}, n, copies, off, c.Train.Slices, w.Groups())
-		p.addOptimizer(pinned, name, off)(o.StateBytes(tensors, n, w.Groups(), copies, operand))
+		moments, room := o.StateBytes(tensors, n, w.Groups(), copies, operand)
+		p.addOptimizer(pinned, name, off, moments, room)
 	}
 	adapted("policy", h, policy)
 	referred := w.Learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
@@ -106,14 +108,12 @@ func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool
 	held.add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
 }
 
-// addOptimizer returns what adds the memory of who's optimizer.
-func (p *parts) addOptimizer(pinned *parts, who string, off train.Offload) func(moments, room int) {
+// addOptimizer adds the memory of who's optimizer, the two results of train.Optim.StateBytes.
+func (p *parts) addOptimizer(pinned *parts, who string, off train.Offload, moments, room int) {
 	held := p
 	if off.Moments {
 		held = pinned
 	}
-	return func(moments, room int) {
-		held.add(who+": moments of the optimizer", moments)
-		p.add(who+": matrices that the optimizer makes orthogonal", room)
-	}
+	held.add(who+": moments of the optimizer", moments)
+	p.add(who+": matrices that the optimizer makes orthogonal", room)
 }

@@ -11,6 +11,7 @@ import (
 	"exp/kernels"
 	"exp/train"
 	"exp/train/model"
+	"exp/train/optim"
 )
 
 // Phase is a part of a training step on a GPU or on several ranks.
@@ -243,6 +244,16 @@ func (p rankPlan) trained() float64 {
 	return float64(p.arch.ArenaLen(p.heads, p.shared))
 }
 
+// trainedTensors returns the policy's tensors that are trained.
+func (p rankPlan) trainedTensors() []model.Tensor {
+	if p.heads.Adapters != nil {
+		tensors, _ := model.AdapterLayout(p.arch, p.heads, p.heads.Adapters)
+		return tensors
+	}
+	tensors, _ := model.Layout(p.arch, p.heads)
+	return tensors
+}
+
 // columnBytes returns the bytes that a rank sends when its group exchanges the columns of the layers'
 // weights for the backward pass: a CPU packs them once an update, a GPU takes them for each micro-batch.
 func (p rankPlan) columnBytes() float64 {
@@ -260,7 +271,12 @@ func (p rankPlan) columnBytes() float64 {
 // update is the phase that sums gradients, updates and packs.
 func (p rankPlan) update(updates float64) Phase {
 	n, groups := p.trained(), p.groups()
-	across := 2 * p.float * n * (groups - 1) / groups // gradients to their shards, parameters from them
+	exchanges, products := 2.0, 0.0 // gradients to their shards, parameters from them
+	if stage.PolicyOptim(config.Train, p.c).Kind == optim.KindMuon {
+		exchanges++ // momenta
+		products = optim.NewtonFLOPs(train.HiddenMatrices(p.trainedTensors())) / groups
+	}
+	across := exchanges * p.float * n * (groups - 1) / groups
 	within := 0.0
 	if p.heads.Adapters == nil { // the output projection for all
 		within = p.float * float64(int(p.arch.Vocab*p.arch.Width)) * p.others()
@@ -271,9 +287,9 @@ func (p rankPlan) update(updates float64) Phase {
 	x := Phase{Name: "gradients and parameters", Sent: int64(updates * (across + within))}
 	if p.onGPU {
 		near := min(groups, max(1, float64(nodeGPUs/p.shared)))
-		volume := 2 * p.float * n
+		volume := exchanges * p.float * n
 		x.Seconds = updates * (volume*(1-1/near)/nodeLink + volume/near*(1-near/groups)/networkLink +
-			within/p.productLink() + p.memoryTime(n))
+			within/p.productLink() + p.memoryTime(n) + products/gpuFLOPs)
 	}
 	return x
 }
@@ -282,7 +298,8 @@ func (p rankPlan) update(updates float64) Phase {
 // parameters and moments, and each gradient that waits for others, written once and read once.
 func (p rankPlan) memoryTime(n float64) float64 {
 	groups := p.groups()
-	moments := 4 * p.float * n / groups
+	o := stage.PolicyOptim(config.Train, p.c)
+	moments := float64(2*o.Kind.Moments(o.Momentum)) * p.float * n / groups // read and written
 	waiting := 2 * p.float * n * max(0, float64(p.c.Train.Slices)/groups-1)
 	near, far := 3*p.float*n/groups, 0.0
 	for _, x := range []struct {

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,37 @@ func TestPhases(t *testing.T) {
 	}
 	if text := cpu.Text(""); !strings.Contains(text, "exp bench measures this machine") {
 		t.Errorf("the text of a CPU:\n%s", text)
+	}
+}
+
+// Muon exchanges momenta, too, and takes products; SGD without momentum reads and writes no moments.
+func TestPhasesOfOptimizers(t *testing.T) {
+	const updates = 16
+	update := func(ranks int, sets ...string) (Estimate, Phase) {
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", append(sets, "train.slices=8", "compute.offload=none", noGPU)...), ranks).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e, e.Phases[3]
+	}
+	e, adamw := update(8)
+	_, muon := update(8, "train.optim.kind=muon")
+	n := float64(e.Parameters + e.Heads)
+	if got, want := float64(muon.Sent-adamw.Sent), updates*4*n*7/8; got < want || got > 1.001*want {
+		t.Errorf("momenta take %v bytes, want %v", got, want)
+	}
+	_, adamw = update(1)
+	_, muon = update(1, "train.optim.kind=muon")
+	// Of 28 layers: 3584 and 512 wide maps of attention, and three between 3584 and 18944.
+	products := func(k, l float64) float64 { return 5 * (4*k*k*l + 2*k*k*k) }
+	want := updates * 28 * (2*products(3584, 3584) + 2*products(512, 3584) + 3*products(3584, 18944)) / gpuFLOPs
+	if got := muon.Seconds - adamw.Seconds; math.Abs(got-want) > 1e-6*want {
+		t.Errorf("products take %v s, want %v", got, want)
+	}
+	_, sgd := update(1, "train.optim.kind=sgd")
+	want = updates * 16 * n / gpuMemory // two moments, read and written
+	if got := adamw.Seconds - sgd.Seconds; got < want || got > 1.001*want {
+		t.Errorf("moments take %v s, want %v", got, want)
 	}
 }
 

@@ -32,6 +32,7 @@ func TestMemoryIsAsPlannedOnCUDA(t *testing.T) {
 		{"model.dtype=bf16", "compute.numerics=matrix/16x25", "sft.steps=2", "sft.optim.warmup_steps=0", "train.steps=2"},
 		{"compute.offload=all", "rollout.cache_tokens=2048"},
 		{"compute.offload=moments", "algo={reference_every: 2, reference_resets_optimizer: true}"},
+		{"compute.offload=moments", "train.optim.kind=muon"},
 	} {
 		t.Run(strings.Join(sets, " "), func(t *testing.T) {
 			if i%4 > 0 && os.Getenv("EXP_TEST_ALL") == "" {

@@ -70,6 +70,15 @@ func NewtonBytes(list []Matrix, packedLen func(out, in int) (packed, back int), 
 	return int(8*(r.x+r.g)) + int(size*(r.packed+r.back)) + int(4*r.offsets)
 }
 
+// NewtonFLOPs returns the operations of the products with which Muon makes all the matrices orthogonal once.
+func NewtonFLOPs(list []Matrix) (n float64) {
+	for _, m := range list {
+		k, l := float64(min(m.Rows, m.Cols)), float64(max(m.Rows, m.Cols))
+		n += newtonSteps * (2*2*k*k*l + 2*k*k*k)
+	}
+	return n
+}
+
 func newNewton(be kernels.Backend, list []Matrix) (newton, error) {
 	n, r, l := newton{be: be}, room{be: be}, roomOf(list, be.PackedLen)
 	if len(list) == 0 {
