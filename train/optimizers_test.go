@@ -2,13 +2,15 @@ package train
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"exp/train/model"
 	"exp/train/optim"
 )
 
-// Optimizers other than AdamW resume with the same bits and raise the reward.
+// Optimizers other than AdamW resume with the same bits.
 func TestOptimizersContinue(t *testing.T) {
 	for _, o := range []Optim{{Kind: optim.KindSGD}, {Kind: optim.KindSGD, Momentum: 0.9},
 		{Kind: optim.KindMuon, Momentum: 0.95}} {
@@ -44,23 +46,45 @@ func TestOptimizersOnRanks(t *testing.T) {
 	}
 }
 
-// Muon has the matrices of layers and of adapters; queries, keys and values are three.
+// Muon has the matrices of layers, of each expert and of adapters, but not of heads; queries, keys and values are
+// three.
 func TestHiddenMatrices(t *testing.T) {
 	c := newToyRun(t, GRPO, 1).model
 	c.TieEmbeddings, c.QKVBias = false, true
-	tensors, _ := model.Layout(c, model.Heads{LM: true, LogZ: &model.LogZConfig{Layers: 2}})
-	var got []string
-	for _, t := range tensors {
-		if t.Hidden() {
-			got = append(got, fmt.Sprint(t.Name[len("model.layers.0."):], t.Shape))
+	heads := model.Heads{LM: true, LogZ: &model.LogZConfig{Layers: 2}}
+	dense, _ := model.Layout(c, heads)
+	heads.Adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: []string{"q_proj", "down_proj"}}
+	adapters, _ := model.AdapterLayout(c, heads, heads.Adapters)
+	c.Experts = model.Experts{Count: 2, Top: 1, FFN: 8}
+	c.Sparse = []bool{true}
+	sparse, _ := model.Layout(c, model.Heads{LM: true})
+	const attention = "self_attn.q_proj.weight[32 32] self_attn.k_proj.weight[16 32] self_attn.v_proj.weight[16 32] " +
+		"self_attn.o_proj.weight[32 32] "
+	for _, tt := range []struct {
+		tensors []model.Tensor
+		want    string
+	}{
+		{dense, attention + "mlp.gate_proj.weight[48 32] mlp.up_proj.weight[48 32] mlp.down_proj.weight[32 48]"},
+		{adapters, "self_attn.q_proj.lora_A.weight[3 32] self_attn.q_proj.lora_B.weight[32 3] " +
+			"mlp.down_proj.lora_A.weight[3 48] mlp.down_proj.lora_B.weight[32 3]"},
+		{sparse, attention + "mlp.gate.weight[2 32] " +
+			"mlp.experts.0.gate_proj.weight[8 32] mlp.experts.0.up_proj.weight[8 32] mlp.experts.0.down_proj.weight[32 8] " +
+			"mlp.experts.1.gate_proj.weight[8 32] mlp.experts.1.up_proj.weight[8 32] mlp.experts.1.down_proj.weight[32 8]"},
+	} {
+		var got []string
+		var want []optim.Matrix
+		for _, x := range tt.tensors {
+			if x.Hidden() {
+				_, name, _ := strings.Cut(x.Name, "layers.0.")
+				got = append(got, fmt.Sprint(name, x.Shape))
+				want = append(want, optim.Matrix{At: x.Offset(), Rows: x.Shape[0], Cols: x.Shape[1]})
+			}
 		}
-	}
-	want := "[self_attn.q_proj.weight[32 32] self_attn.k_proj.weight[16 32] self_attn.v_proj.weight[16 32] " +
-		"self_attn.o_proj.weight[32 32] mlp.gate_proj.weight[48 32] mlp.up_proj.weight[48 32] mlp.down_proj.weight[32 48]]"
-	if s := fmt.Sprint(got); s != want {
-		t.Errorf("got  %s\nwant %s", s, want)
-	}
-	if list := HiddenMatrices(tensors); len(list) != len(got) {
-		t.Errorf("%d matrices of %d hidden tensors", len(list), len(got))
+		if s := strings.Join(got, " "); s != tt.want {
+			t.Errorf("got  %s\nwant %s", s, tt.want)
+		}
+		if list := HiddenMatrices(tt.tensors); !slices.Equal(list, want) {
+			t.Errorf("matrices %v, want %v", list, want)
+		}
 	}
 }
