@@ -161,7 +161,9 @@ func (s *schedule) forget() {
 	s.reqs, s.feed.asks = slices.Delete(s.reqs, 0, n), slices.Delete(s.feed.asks, 0, n)
 	s.nextReq -= n
 	for _, pr := range s.prompts {
-		pr.req -= n
+		if pr.req -= n; pr.again != nil {
+			pr.again.req -= n
+		}
 	}
 	for _, q := range s.running {
 		q.req -= n

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"exp/kernels"
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -140,6 +142,149 @@ func TestServeEnds(t *testing.T) {
 			Params: rollout.Params{TopP: math.NaN(), MaxNewTokens: 1}}} {
 		if e.Check(a) == nil {
 			t.Errorf("%+v passes", a)
+		}
+	}
+}
+
+// fed makes a schedule of requests that come one by one.
+func fed(t *testing.T, e *Engine, asks ...*Ask) *schedule {
+	t.Helper()
+	scorer, err := model.NewScorer(e.be, e.m.Config, e.opt.scoredAtOnce(), MostTop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(scorer.Close)
+	e.pages.reset()
+	e.state.reset()
+	s := newSchedule(e, nil, rollout.Params{})
+	s.feed = &feed{e: e, scorer: scorer}
+	for _, a := range asks {
+		s.join(a)
+	}
+	return s
+}
+
+// finish takes steps until all requests have ended.
+func (s *schedule) finish(t *testing.T) {
+	t.Helper()
+	for range 10000 {
+		if s.finished() {
+			return
+		}
+		s.e.advance(s, kernels.Sampling{})
+	}
+	t.Fatalf("%d of %d completions ended", s.ended, s.total)
+}
+
+// collected makes requests whose completions are kept.
+func collected(reqs []rollout.Request, p rollout.Params) (asks []*Ask, out [][]rollout.Completion) {
+	out = make([][]rollout.Completion, len(reqs))
+	for i, r := range reqs {
+		out[i] = make([]rollout.Completion, len(r.Seeds))
+		asks = append(asks, &Ask{Request: r, Params: p, Ended: func(k int, c rollout.Completion) { out[i][k] = c }})
+	}
+	return asks, out
+}
+
+// Forgetting many ended requests changes no others: running ones, and one that waits to start again.
+func TestForget(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	o := Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 96}
+	alone := newEngine(t, be, m, o)
+	o.CacheTokens = 128
+	e := newEngine(t, be, m, o)
+	r := rand.New(rand.NewPCG(5, 6))
+	short, _ := collected(requests(r, 1100, 1, 3), rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 1})
+	reqs, p := requests(r, 8, 2, 20), rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 70}
+	for i := range reqs {
+		reqs[i].Prompt = append(reqs[i].Prompt, 1)
+	}
+	long, got := collected(reqs, p)
+	for _, a := range long {
+		a.IgnoreEnds = true
+	}
+	s := fed(t, e, append(short, long...)...)
+	waits := func() bool {
+		return s.feed.asks[len(short)-1].left == 0 && slices.ContainsFunc(s.prompts, func(pr *prompt) bool { return pr.again != nil })
+	}
+	for step := 0; !waits(); step++ {
+		if step == 10000 {
+			t.Fatal("nothing waits to start again")
+		}
+		e.advance(s, kernels.Sampling{})
+	}
+	ended := 0
+	for s.feed.asks[ended].left == 0 {
+		ended++
+	}
+	if s.forget(); len(s.reqs) != len(short)+len(long)-ended || len(s.feed.asks) != len(s.reqs) {
+		t.Errorf("%d requests are left", len(s.reqs))
+	}
+	s.finish(t)
+	quiet := *alone
+	quiet.end = nil
+	if want := sample(t, &quiet, reqs, p); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Requests that nobody waits for end: those that run, that wait to start again and that have not begun. Nothing is
+// computed for them, and all pages are free.
+func TestDropGone(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	e := newEngine(t, be, m, Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 96, CacheTokens: 128})
+	reqs := requests(rand.New(rand.NewPCG(7, 8)), 9, 2, 20)
+	asks, _ := collected(reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 70})
+	ctx, cancel := context.WithCancel(context.Background())
+	for i, a := range asks {
+		if a.IgnoreEnds = true; i != 4 {
+			a.Context = ctx
+			a.Ended = func(int, rollout.Completion) { t.Errorf("request %d ended", i) }
+		}
+	}
+	s := fed(t, e, asks...)
+	free := e.pages.available()
+	for !slices.ContainsFunc(s.prompts, func(pr *prompt) bool { return pr.again != nil }) {
+		e.advance(s, kernels.Sampling{})
+	}
+	cancel()
+	s.dropGone()
+	if s.total-s.ended != 2 || len(s.feed.open) != 1 {
+		t.Errorf("%d completions and %d requests are open, want 2 of 1", s.total-s.ended, len(s.feed.open))
+	}
+	before := e.Stats().SampledTokens
+	s.finish(t)
+	if n := e.Stats().SampledTokens - before; n > 2*70 {
+		t.Errorf("%d tokens were drawn for 2 completions of 70", n)
+	}
+	if n := e.pages.available(); n != free {
+		t.Errorf("%d pages are free, %d were", n, free)
+	}
+}
+
+// Each of two equal prompts is scored whole, though the second could take the first one's pages.
+func TestPromptsScoredTwice(t *testing.T) {
+	be := openCPU(t, 1)
+	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 96})
+	r := rollout.Request{Seeds: []uint64{1}}
+	for i := range 40 {
+		r.Prompt = append(r.Prompt, int32(1+i%18))
+	}
+	asks, _ := collected([]rollout.Request{r, r}, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 30})
+	for _, a := range asks {
+		a.Prompted, a.IgnoreEnds = true, true
+	}
+	s := fed(t, e, asks[0])
+	for range 3 {
+		e.advance(s, kernels.Sampling{})
+	}
+	s.join(asks[1])
+	s.finish(t)
+	for i, x := range asks[1].Prompts {
+		if x.LogProb != asks[0].Prompts[i].LogProb || x.Token != asks[0].Prompts[i].Token || i > 0 && x.LogProb == 0 {
+			t.Errorf("token %d: %+v, then %+v", i, asks[0].Prompts[i], x)
 		}
 	}
 }
