@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,6 +16,22 @@ func rewards() map[string]string {
 		"model":   "reward={kind: model, weights: some/folder}",
 
 		"likelihood": "reward.kind=likelihood",
+	}
+}
+
+// What the rest of the program asks of a kind of reward.
+func TestRewardKinds(t *testing.T) {
+	var got []string
+	for _, k := range rewardKinds() {
+		r := Reward{Kind: k.name}
+		got = append(got, fmt.Sprint(k.name, " ", r.Self(), r.ByTask(), r.ByProgram(), r.ByServer(), r.HasModel()))
+	}
+	want := []string{ // self, by the task, by a program, by a server, with a model
+		"task false true false false false", "command false false true false false", "judge false false false true false",
+		"model false false false false true", "majority true true false false false", "confidence true true false false false",
+		"likelihood true true false false false"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
 

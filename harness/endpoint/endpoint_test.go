@@ -341,9 +341,20 @@ func TestGuards(t *testing.T) {
 		t.Errorf("%d %d %d", a, b, c)
 	}
 	s.o.Key = ""
-	if a, b := get("", "attack.example"), get("", "127.0.0.1:99"); a != http.StatusMisdirectedRequest || b != 200 {
-		t.Errorf("%d %d", a, b)
+	for _, tt := range []struct {
+		host   string
+		public bool
+		code   int
+	}{
+		{"127.0.0.1:99", false, 200}, {"[::1]:99", false, 200}, {"localhost", false, 200},
+		{"attack.example", false, 421}, {"192.0.2.1:99", false, 421}, {"192.0.2.1:99", true, 200}, {"attack.example", true, 421},
+	} {
+		s.o.Public = tt.public
+		if code := get("", tt.host); code != tt.code {
+			t.Errorf("%s, public %v: %d, want %d", tt.host, tt.public, code, tt.code)
+		}
 	}
+	s.o.Public = false
 	if !s.x.take(s.x.most) {
 		t.Error("a model that nobody asks is busy")
 	}

@@ -1,6 +1,9 @@
 package forecast
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +96,29 @@ func TestEstimateOneUpdate(t *testing.T) {
 		}
 		if text := e.Text(""); !strings.HasSuffix(strings.TrimSpace(text), "tokens, "+want) {
 			t.Errorf("%s prompts in an update: %s", prompts, text)
+		}
+	}
+}
+
+// A reward model is part of the memory of training, and only with its kind of reward.
+func TestEstimateRewardModel(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"architectures": ["LlamaForSequenceClassification"],
+		"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+		"intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 1e4}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		sets  []string
+		least int64
+	}{{nil, 0}, {[]string{"reward.kind=model", "reward.weights=" + dir}, 4 * (50*64 + 2*(4*64*64+3*64*96))}} {
+		e, err := Of(smoke(t, tt.sets...), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == "reward model" })
+		if (i >= 0) != (tt.least > 0) || i >= 0 && e.Memory[i].Bytes < tt.least {
+			t.Errorf("%v: %+v, want a reward model of at least %d bytes", tt.sets, e.Memory, tt.least)
 		}
 	}
 }

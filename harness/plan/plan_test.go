@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -98,6 +99,17 @@ func TestSID(t *testing.T) {
 		if same := sid(p, i, fake) == sid(newPlan(t, 9), i, fake); before && !same {
 			t.Errorf("%s depends on the run's seed", p.Stages[i].Name())
 		}
+	}
+	// The label of an evaluation is its suite, also of a recorded stage.
+	key := func() ident.Stage {
+		return ident.Stage{Kind: "eval.gen", Params: map[string]any{"eval.final.n": int64(4)}, Numerics: "cpu/fma"}
+	}
+	labelled, err := StageID(key(), "test")
+	bare, errBare := StageID(key(), "")
+	want := key()
+	want.Params["suite"] = "test"
+	if d, errWant := want.SID(); errors.Join(err, errBare, errWant) != nil || labelled != d || labelled == bare {
+		t.Errorf("with a label the id is %v, want %v; without it %v", labelled, d, bare)
 	}
 	if _, _, ok := p.Inputs(train, func(int, string) (ident.Digest, bool) { return ident.Digest{}, false }); ok {
 		t.Error("inputs that are not there yet are ok")

@@ -34,6 +34,16 @@ func TestRelease(t *testing.T) {
 	if n := collections() - before; n == 0 {
 		t.Error("Release did not collect")
 	}
+	before = collections()
+	garbage = make([]byte, 2*worthwhile)
+	garbage = nil
+	debug.SetGCPercent(100) // the pages become free
+	runtime.GC()
+	if n := Unused(); n < worthwhile {
+		t.Errorf("%d bytes are unused after a collection, whose pages are free", n)
+	}
+	debug.SetGCPercent(-1)
+	Release()
 	if after := resident(t); resides-after < 6 || Unused() >= worthwhile {
 		t.Errorf("%d of %d MiB are resident after Release, %d bytes unused", after, resides, Unused())
 	}
