@@ -126,7 +126,7 @@ func (a *app) openModel(ctx context.Context, c *cli.Context, ref string) (x *end
 	return x, func() { x.Close(); be.Close() }, nil
 }
 
-// modelConfig returns the configuration of the model that an argument names, and what it is called.
+// modelConfig returns the configuration of the model that ref names, and the model's name.
 func (a *app) modelConfig(c *cli.Context, ref string) (*config.Resolved, string, error) {
 	dir, name := ref, ""
 	if !inspect.IsModel(ref) && !hub.IsRef(ref) {

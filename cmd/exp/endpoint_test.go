@@ -14,10 +14,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/kernels/cpu"
-	"exp/train/checkpoint"
 	"exp/train/checkpoint/checkpointtest"
-	"exp/train/model"
-	"exp/train/tokenizer"
 )
 
 // byteFolder writes a random model that reads bytes.
@@ -28,16 +25,8 @@ func byteFolder(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	tok := tokenizer.Byte{}
-	m, err := model.New(be, model.Config{Vocab: tok.VocabSize(), Layers: 1, Width: 16, Heads: 1, KVHeads: 1, Head: 16, FFN: 16,
-		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, MaxPositions: 64, InitStd: 0.3}, model.Heads{LM: true}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	m.Init(func(label string) uint64 { return uint64(len(label)) })
 	dir := filepath.Join(t.TempDir(), "bytes")
-	checkpointtest.WriteFolder(t, be, m, dir, checkpoint.MergeOptions{Tokenizer: tok.Files(), EndIDs: tok.EndIDs()})
+	checkpointtest.WriteBytes(t, be, dir, 64, "")
 	return dir
 }
 

@@ -18,13 +18,16 @@ func judgeReward() rewardKind {
 
 func judgeKeys() []Key {
 	return []Key{
-		{Path: "reward.judge.url", Kind: String, Pattern: pattern("a URL such as http://127.0.0.1:8000/v1", `https?://[^\s?#@]+`),
-			Help: "URL of a server with OpenAI's chat completions, up to its version; /chat/completions is added"},
-		{Path: "reward.judge.model", Kind: String, Pattern: pattern("a name", `.+`), Help: "model to ask the server for"},
+		{Path: "reward.judge.url", Kind: String,
+			Pattern: pattern("a URL such as http://127.0.0.1:8000/v1", `https?://[^\s?#@]+`),
+			Help:    "URL of a server with OpenAI's chat completions, up to its version; /chat/completions is added"},
+		{Path: "reward.judge.model", Kind: String,
+			Pattern: pattern("a name", `.+`), Help: "model to ask the server for"},
 		{Path: "reward.judge.template", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			Help: "file with the message to send; {prompt} (all messages of a chat, each under its role), " +
 				"{response} and {gold} are filled in"},
-		{Path: "reward.judge.pattern", Kind: String, Default: is(""), Pattern: pattern("a regular expression, or empty", `(?s).*`),
+		{Path: "reward.judge.pattern", Kind: String, Default: is(""),
+			Pattern: pattern("a regular expression, or empty", `(?s).*`),
 			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's " +
 				"answer counts; empty: the answer holds a JSON object"},
 		{Path: "reward.judge.field", Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
@@ -37,7 +40,8 @@ func judgeKeys() []Key {
 			Help: "sampling temperature of the judge"},
 		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens",
 			Help: "longest answer of the judge; a truncated one gives no score"},
-		{Path: "reward.judge.key_env", Kind: String, Default: is(""), Pattern: pattern("the name of a variable, or empty", `[A-Za-z_][A-Za-z0-9_]*|`), Role: Nonsemantic,
+		{Path: "reward.judge.key_env", Kind: String, Default: is(""),
+			Pattern: pattern("the name of a variable, or empty", `[A-Za-z_][A-Za-z0-9_]*|`), Role: Nonsemantic,
 			Help: "environment variable that holds the API key, which is never recorded; empty sends none"},
 		{Path: "reward.judge.concurrent", Kind: Int, Default: is(4), Range: between(1, 1024), Unit: "requests",
 			Role: Nonsemantic, Help: "requests in flight at once"},

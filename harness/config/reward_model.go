@@ -11,7 +11,8 @@ func rewardModelKeys() []Key {
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its " +
 				"tokenizer, or hub:ORG/NAME@REVISION; the reward is its score at the last token"},
-		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"), Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
+		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"),
+			Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
 			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's " +
 				"messages) and {response} are filled in"},
 		{Path: "reward.chat", Kind: Enum, Words: []string{Auto, None}, Default: is(Auto),

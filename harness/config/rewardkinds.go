@@ -9,18 +9,18 @@ import (
 // in harness/stage.
 type rewardKind struct {
 	name  string
-	about string // what it is, in lines of the help of reward.kind
+	about string // its lines in the help of reward.kind
 
 	self    bool // the policy or its completions give it, without a verdict
 	blind   bool // nor does it read gold answers
 	votes   bool // it counts the answers of a problem's completions
-	judges  bool // it can say what is right where nothing else does, of task prompts
+	judges  bool // it can judge completions of task prompts, which has no gold answers
 	program bool // a program of the user's gives it
 	server  bool // a server gives it
 	weights bool // a model in memory gives it, whose folder is reward.weights
 	parts   bool // its answers can have parts of any name, for reward.components
 
-	pays    []string     // those of correct, wrong and format that it gives
+	pays    []string     // which of correct, wrong and format it gives
 	retries int          // default of reward.retries; 0: it is never asked again
 	keys    func() []Key // which training reads with this kind alone
 	checks  func() []check
@@ -72,7 +72,7 @@ func (r *Reward) ByProgram() bool { return r.kind().program }
 // ByServer reports whether a server gives the reward, which may change and cost money.
 func (r *Reward) ByServer() bool { return r.kind().server }
 
-// HasModel reports whether a model in memory gives the reward: that of Weights.
+// HasModel reports whether the model of Weights, held in memory, gives the reward.
 func (r *Reward) HasModel() bool { return r.kind().weights }
 
 // rewardsThat lists the kinds of reward for which ok holds.
@@ -86,7 +86,7 @@ func rewardsThat(ok func(k *rewardKind) bool) []string {
 	return names
 }
 
-// judgingRewards names the kinds that can say what is right where nothing else does.
+// judgingRewards names the kinds that can judge completions of task prompts.
 func judgingRewards() string {
 	return either(rewardsThat(func(k *rewardKind) bool { return k.judges }))
 }

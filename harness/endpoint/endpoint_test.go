@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -19,50 +18,26 @@ import (
 	"exp/harness/evaluate"
 	"exp/harness/inspect"
 	"exp/kernels/cpu"
-	"exp/train/checkpoint"
 	"exp/train/checkpoint/checkpointtest"
-	"exp/train/model"
-	"exp/train/tokenizer"
 )
 
 const template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if loud %}!{% endif %}{% endfor %}" +
 	"{% if add_generation_prompt %}<assistant>{% endif %}"
 
-// writeModel writes a random model that reads bytes as a folder.
-func writeModel(t testing.TB, dir string) {
-	t.Helper()
-	be, err := cpu.Open(cpu.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer be.Close()
-	tok := tokenizer.Byte{}
-	m, err := model.New(be, model.Config{Vocab: tok.VocabSize(), Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48,
-		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, MaxPositions: 256, InitStd: 0.3}, model.Heads{LM: true}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	m.Init(func(label string) uint64 { return uint64(len(label)) })
-	files := maps.Clone(tok.Files())
-	files["chat_template.jinja"] = []byte(template)
-	checkpointtest.WriteFolder(t, be, m, dir, checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs()})
-}
-
 // opened serves a tiny model.
 func opened(t testing.TB, o Options) (*Server, *httptest.Server) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
-	writeModel(t, dir)
-	r, err := evaluate.Folder{Folder: inspect.Folder{Dir: dir}, Values: Values(256)}.Config()
-	if err != nil {
-		t.Fatal(err)
-	}
 	be, err := cpu.Open(cpu.Options{Threads: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(be.Close)
+	checkpointtest.WriteBytes(t, be, dir, 256, template)
+	r, err := evaluate.Folder{Folder: inspect.Folder{Dir: dir}, Values: Values(256)}.Config()
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x, err := Open(ctx, r, be, "tiny")
 	if err != nil {

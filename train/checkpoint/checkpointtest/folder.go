@@ -3,6 +3,7 @@
 package checkpointtest
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
+	"exp/train/tokenizer"
 )
 
 // WriteFolder writes a language model as Hugging Face folder dir.
@@ -54,4 +56,24 @@ func trained(t testing.TB, be kernels.Backend, m *model.Model) checkpoint.Traine
 		}
 	})
 	return checkpoint.Trained{Config: m.Config, Heads: m.Heads, Weights: tensors, Learned: tensors}
+}
+
+// WriteBytes writes a small random model that reads bytes, and so any text, as folder dir. template is its chat
+// template; empty: it has none.
+func WriteBytes(t testing.TB, be kernels.Backend, dir string, positions int, template string) {
+	t.Helper()
+	tok := tokenizer.Byte{}
+	c := model.Config{Vocab: tok.VocabSize(), Layers: 2, Width: 32, Heads: 2, KVHeads: 1, Head: 16, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-6, QKVBias: true, MaxPositions: positions, InitStd: 0.3}
+	m, err := model.New(be, c, model.Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(func(label string) uint64 { return uint64(len(label)) })
+	files := maps.Clone(tok.Files())
+	if template != "" {
+		files["chat_template.jinja"] = []byte(template)
+	}
+	WriteFolder(t, be, m, dir, checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs()})
 }
