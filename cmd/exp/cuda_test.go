@@ -76,8 +76,8 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 		}
 		sameRun(t, 2, "cpu/bf16", short...)
 	})
-	t.Run("optimizers", func(t *testing.T) {
-		sameRun(t, 2, "cpu/fma", "--set", "train.optim.kind=muon", "--set", "sft.optim={kind: sgd, momentum: 0.9}",
+	t.Run("optimizers-and-judge", func(t *testing.T) {
+		sameRun(t, 2, "cpu/fma", "--set", smokeJudge(t), "--set", "train.optim.kind=muon", "--set", "sft.optim={kind: sgd, momentum: 0.9}",
 			"--set", "sft.steps=2", "--set", "sft.optim.warmup_steps=0", "--set", "train.steps=2", "--set", "eval.final.n=1")
 	})
 	t.Run("matrix", func(t *testing.T) {
@@ -87,6 +87,20 @@ func TestCUDARunIsTheRunOfTheCPU(t *testing.T) {
 
 // briefly ends supervised training after a step.
 var briefly = []string{"--set", "sft.steps=1", "--set", "sft.optim.warmup_steps=0"}
+
+// smokeJudge is a reward by the model of a smoke run, which continues a problem with a formula: its last number counts.
+func smokeJudge(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	smoke(t, dir, "--set", "eval.final.suites=[]").succeeds(t)
+	weights, err := filepath.Glob(filepath.Join(dir, "runs", "*", "model"))
+	template := filepath.Join(dir, "judge.txt")
+	if err := errors.Join(err, os.WriteFile(template, []byte("{prompt}"), 0o666)); err != nil || len(weights) != 1 {
+		t.Fatal(weights, err)
+	}
+	return fmt.Sprintf("reward={kind: genrm, weights: %s, judge: {template: %s, pattern: '([0-9]+)', temperature: 1, max_tokens: 24, "+
+		"context: 64}, max_not_graded: 1}", weights[0], template)
+}
 
 // sameRun compares runs of some steps of training.
 func sameRun(t *testing.T, steps int, class string, set ...string) {

@@ -33,8 +33,14 @@ func rewardKeys() []Key {
 				"busy or did not answer"},
 	}
 	for _, k := range rewardKinds() {
-		if k.keys != nil {
-			keys = append(keys, block(ofReward(k.name), at(Train), k.keys())...)
+		if k.keys == nil {
+			continue
+		}
+		for _, key := range k.keys() {
+			if key.When == nil {
+				key.When = ofReward(k.name)
+			}
+			keys = append(keys, key)
 		}
 	}
 	for i := range keys {

@@ -12,34 +12,35 @@ func judgeReward() rewardKind {
 	return rewardKind{name: "judge",
 		about: "a language model behind an OpenAI-compatible server: reward.judge. No other\n" +
 			"run uses the network",
-		judges: true, server: true, parts: true, retries: 6, keys: judgeKeys, checks: judgeChecks,
+		judges: true, server: true, writes: true, parts: true, retries: 6, keys: judgeKeys, checks: judgeChecks,
 		help: map[string]string{"reward.judge.url": aboutJudge}}
 }
 
 func judgeKeys() []Key {
+	writing := ofReward(rewardsThat(func(k *rewardKind) bool { return k.writes })...)
 	return []Key{
 		{Path: "reward.judge.url", Kind: String,
 			Pattern: pattern("a URL such as http://127.0.0.1:8000/v1", `https?://[^\s?#@]+`),
 			Help:    "URL of a server with OpenAI's chat completions, up to its version; /chat/completions is added"},
 		{Path: "reward.judge.model", Kind: String,
 			Pattern: pattern("a name", `.+`), Help: "model to ask the server for"},
-		{Path: "reward.judge.template", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
+		{Path: "reward.judge.template", When: writing, Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			Help: "file with the message to send; {prompt} (all messages of a chat, each under its role), " +
 				"{response} and {gold} are filled in"},
-		{Path: "reward.judge.pattern", Kind: String, Default: is(""),
+		{Path: "reward.judge.pattern", When: writing, Kind: String, Default: is(""),
 			Pattern: pattern("a regular expression, or empty", `(?s).*`),
 			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's " +
 				"answer counts; empty: the answer holds a JSON object"},
-		{Path: "reward.judge.field", Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
+		{Path: "reward.judge.field", When: writing, Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
 			Help: "field of the JSON object that holds the score, if there is no pattern"},
-		{Path: "reward.judge.low", Kind: Float, Null: true, Default: null(),
+		{Path: "reward.judge.low", When: writing, Kind: Float, Null: true, Default: null(),
 			Help: "lowest valid score; null: no limit"},
-		{Path: "reward.judge.high", Kind: Float, Null: true, Default: null(),
+		{Path: "reward.judge.high", When: writing, Kind: Float, Null: true, Default: null(),
 			Help: "highest valid score; null: no limit"},
-		{Path: "reward.judge.temperature", Kind: Float, Default: is(0.0), Range: atLeast(0),
+		{Path: "reward.judge.temperature", When: writing, Kind: Float, Default: is(0.0), Range: atLeast(0),
 			Help: "sampling temperature of the judge"},
-		{Path: "reward.judge.max_tokens", Kind: Int, Default: is(512), Range: atLeast(1), Unit: "tokens",
-			Help: "longest answer of the judge; a truncated one gives no score"},
+		{Path: "reward.judge.max_tokens", When: writing, Kind: Int, Default: is(512), Range: atLeast(1),
+			Unit: "tokens", Help: "longest answer of the judge; a truncated one gives no score"},
 		{Path: "reward.judge.key_env", Kind: String, Default: is(""),
 			Pattern: pattern("the name of a variable, or empty", `[A-Za-z_][A-Za-z0-9_]*|`), Role: Nonsemantic,
 			Help: "environment variable that holds the API key, which is never recorded; empty sends none"},

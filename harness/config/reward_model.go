@@ -9,8 +9,10 @@ func modelReward() rewardKind {
 func rewardModelKeys() []Key {
 	return []Key{
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
-			Help: "Hugging Face folder of a sequence-classification model (Qwen2, Qwen3, Llama) with its " +
-				"tokenizer, or hub:ORG/NAME@REVISION; the reward is its score at the last token"},
+			When: ofReward(rewardsThat(func(k *rewardKind) bool { return k.weights })...),
+			Help: "Hugging Face folder, with its tokenizer, or hub:ORG/NAME@REVISION, of the reward model: a " +
+				"sequence classifier (Qwen2, Qwen3, Llama), whose score at the last token is the reward, or with " +
+				"reward.kind genrm a language model"},
 		{Path: "reward.text", Kind: String, Default: is("{prompt}{response}"),
 			Pattern: pattern("a text with {response}", `(?s).*\{response\}.*`),
 			Help: "text that the reward model reads unless it reads a chat; {prompt} (the texts of a chat's " +

@@ -14,6 +14,7 @@ func rewards() map[string]string {
 		"command": "reward={kind: command, command: [./score, --strict], components: [style, correct], files: [data]}",
 		"judge":   `reward={kind: judge, judge: {url: "http://127.0.0.1:8000/v1", model: m, template: t.txt, low: 0, high: 10, key_env: KEY}}`,
 		"model":   "reward={kind: model, weights: some/folder}",
+		"genrm":   "reward={kind: genrm, weights: some/folder, judge: {template: t.txt, low: 0, high: 10}}",
 
 		"likelihood": "reward.kind=likelihood",
 	}
@@ -28,7 +29,7 @@ func TestRewardKinds(t *testing.T) {
 	}
 	want := []string{ // self, by the task, by a program, by a server, with a model
 		"task false true false false false", "command false false true false false", "judge false false false true false",
-		"model false false false false true", "majority true true false false false", "confidence true true false false false",
+		"model false false false false true", "genrm false false false false true", "majority true true false false false", "confidence true true false false false",
 		"likelihood true true false false false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
@@ -69,6 +70,12 @@ func TestRewardIdentity(t *testing.T) {
 		{"judge", "reward.judge.concurrent=2", true},
 		{"judge", "reward.judge.timeout=2s", true},
 		{"judge", "reward.judge.cache=false", true},
+		{"genrm", "reward.judge.context=2048", false},
+		{"genrm", "reward.judge.template_vars={enable_thinking: false}", false},
+		{"genrm", "reward.judge.temperature=1", false},
+		{"genrm", "reward.judge.sequences=2", true},
+		{"genrm", "reward.judge.template=moved/t.txt", true},
+		{"genrm", "reward.weights=moved/folder", true},
 		{"model", "reward.weights=moved/folder", true},
 		{"model", "reward.label=1", false},
 		{"model", `reward.text="{response}"`, false},
@@ -94,6 +101,11 @@ func TestRewardErrors(t *testing.T) {
 		{"judge", "reward.judge.url=http://h/v1/chat/completions", "which is added to it"},
 		{"judge", "reward.judge.url=http://user:pw@h/v1", "a URL such as"},
 		{"model", "reward.text='{prompt}'", "a text with {response}"},
+		{"genrm", "reward.judge.context=512", "reward.judge.context (512) leaves no room for a message: reward.judge.max_tokens is 512"},
+		{"genrm", "reward.judge.pattern='[0-9]+'", "has no group"},
+		{"genrm", "reward.judge.url=http://h/v1", "reward.judge.url has no effect: reward.kind is genrm"},
+		{"judge", "reward.judge.context=512", "reward.judge.context has no effect: reward.kind is judge"},
+		{"model", "reward.judge.template=t.txt", "reward.judge.template has no effect: reward.kind is model"},
 		{"", "reward.kind=judge", "reward.judge.model, reward.judge.template"},
 		{"", "reward.kind=likelihood", "task countdown has no single answer in a place"},
 		{"likelihood", "rollout.tools={kind: python}", "which may hold calls of tools"},

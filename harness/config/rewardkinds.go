@@ -18,11 +18,12 @@ type rewardKind struct {
 	program bool // a program of the user's gives it
 	server  bool // a server gives it
 	weights bool // a model in memory gives it, whose folder is reward.weights
+	writes  bool // a language model gives it, in words that reward.judge reads
 	parts   bool // its answers can have parts of any name, for reward.components
 
 	pays    []string     // which of correct, wrong and format it gives
 	retries int          // default of reward.retries; 0: it is never asked again
-	keys    func() []Key // which training reads with this kind alone
+	keys    func() []Key // which training reads with this kind alone, or with those that they name
 	checks  func() []check
 	help    map[string]string // of its keys, where a line does not suffice
 }
@@ -35,6 +36,7 @@ func rewardKinds() []rewardKind {
 		commandReward(),
 		judgeReward(),
 		modelReward(),
+		generativeReward(),
 		majorityReward(),
 		confidenceReward(),
 		likelihoodReward(),
@@ -74,6 +76,9 @@ func (r *Reward) ByServer() bool { return r.kind().server }
 
 // HasModel reports whether the model of Weights, held in memory, gives the reward.
 func (r *Reward) HasModel() bool { return r.kind().weights }
+
+// Writes reports whether the model of Weights gives the reward in words.
+func (r *Reward) Writes() bool { return r.HasModel() && r.kind().writes }
 
 // rewardsThat lists the kinds of reward for which ok holds.
 func rewardsThat(ok func(k *rewardKind) bool) []string {

@@ -281,8 +281,8 @@ type Reward struct {
 	RowLimit     time.Duration `key:"row_limit"`   // Kind is "command"
 	BatchLimit   time.Duration `key:"batch_limit"` // Kind is "command"
 	Restarts     int           `key:"restarts"`    // Kind is "command"
-	Judge        Judge         `key:"judge"`       // Kind is "judge"
-	Weights      string        `key:"weights"`     // Kind is "model"
+	Judge        Judge         `key:"judge"`       // Kind is "judge" or "genrm"
+	Weights      string        `key:"weights"`     // Kind is "model" or "genrm"
 	Text         string        `key:"text"`        // Kind is "model"
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
 	Label        int           `key:"label"`       // Kind is "model"
@@ -296,7 +296,7 @@ type Likely struct {
 	Learn    float64 `key:"learn"`
 }
 
-// Judge is a language model behind a server that scores completions.
+// Judge is a language model that scores completions, behind a server or (Reward.Weights) on this engine.
 type Judge struct {
 	URL         string        `key:"url"`
 	Model       string        `key:"model"`
@@ -312,6 +312,10 @@ type Judge struct {
 	Rate        float64       `key:"rate"`
 	Timeout     time.Duration `key:"timeout"`
 	Cache       bool          `key:"cache"`
+
+	Context      int            `key:"context"`       // Reward.Writes
+	Sequences    int            `key:"sequences"`     // Reward.Writes
+	TemplateVars map[string]any `key:"template_vars"` // Reward.Writes
 }
 
 // Training is the size of the reinforcement learning stage.

@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,16 +103,26 @@ func TestEstimateOneUpdate(t *testing.T) {
 
 // A reward model is part of the memory of training, and only with its kind of reward.
 func TestEstimateRewardModel(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"architectures": ["LlamaForSequenceClassification"],
-		"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
-		"intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 1e4}`), 0o644); err != nil {
-		t.Fatal(err)
+	folder := func(architecture string) string {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"architectures": [%q],
+			"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+			"intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 1e4}`, architecture), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return dir
 	}
+	dir, writes := folder("LlamaForSequenceClassification"), folder("LlamaForCausalLM")
 	for _, tt := range []struct {
 		sets  []string
 		least int64
-	}{{nil, 0}, {[]string{"reward.kind=model", "reward.weights=" + dir}, 4 * (50*64 + 2*(4*64*64+3*64*96))}} {
+	}{
+		{nil, 0},
+		{[]string{"reward.kind=model", "reward.weights=" + dir}, 4 * (50*64 + 2*(4*64*64+3*64*96))},
+		// One that writes also has a layer for its output, and keys and values of five answers.
+		{[]string{"reward={kind: genrm, weights: " + writes + ", judge: {template: t, max_tokens: 8, context: 128, sequences: 5}}"},
+			4 * (2*50*64 + 2*(4*64*64+3*64*96) + 5*128*2*2*64)},
+	} {
 		e, err := Of(smoke(t, tt.sets...), 1).Estimate()
 		if err != nil {
 			t.Fatal(err)

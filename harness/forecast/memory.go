@@ -51,8 +51,11 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 			add("reference policy", heldReference(c, arch, w.Rollout))
 		}
 	}
+	judging := 0
 	if kind == config.Train && c.Reward.HasModel() && w.Judges() {
-		add("reward model", rewardBytes(c))
+		held, room := rewardBytes(c)
+		add("reward model", held)
+		judging = room
 	}
 	limit := capacityOf(kind, c, longest, w)
 	activations, teaching := teacherRooms(kind, c, arch, limit, longest, w)
@@ -71,7 +74,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		parts.addEngine(engine, at, arch, heads, operand, w.Rollout)
 	}
 	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.Tensor, operand, copies, w.Learns)
-	add(string(kernels.ScratchRoom), max(scratch, teaching))
+	add(string(kernels.ScratchRoom), max(scratch, teaching, judging))
 	return parts, pinned
 }
 
@@ -91,14 +94,35 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
 	if c.JudgesAlone() && c.Reward.HasModel() { // which scores when the rest is freed
-		parts.add("reward model beyond the policy", max(0, rewardBytes(c)-int(sumParts(parts))))
+		held, room := rewardBytes(c)
+		parts.add("reward model beyond the policy", max(0, held+room-int(sumParts(parts))))
 	}
 	return parts
 }
 
-// rewardBytes returns the memory of the reward model, or 0 if its configuration cannot be
-// read, which the plan reports.
-func rewardBytes(c *config.Run) int {
+// rewardBytes returns the memory of the reward model, with its sampler if it writes, and what it needs of the
+// workspace of operations, which all models share; 0 if its configuration cannot be read, which the plan reports.
+func rewardBytes(c *config.Run) (held, scratch int) {
+	if !c.Reward.Writes() {
+		return classifierBytes(c), 0
+	}
+	own := stage.JudgeRun(c)
+	arch, err := stage.ReadArchitecture(own)
+	if err != nil {
+		return 0, 0
+	}
+	for _, p := range evalMemory(own, arch, longestOf(config.EvalGen, own, arch), stage.Placement{}) {
+		if p.Name == string(kernels.ScratchRoom) {
+			scratch += int(p.Bytes)
+		} else {
+			held += int(p.Bytes)
+		}
+	}
+	return held, scratch
+}
+
+// classifierBytes returns the memory of a reward model that is a sequence classifier.
+func classifierBytes(c *config.Run) int {
 	operand := stage.Operand(c)
 	m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights)
 	if err != nil {

@@ -22,7 +22,6 @@ import (
 	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/train"
-	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/reward"
 )
@@ -352,20 +351,7 @@ func TestModelReward(t *testing.T) {
 		defer m.Close()
 		m.Init(func(label string) uint64 { return ident.Seed(int64(seed), label) })
 		l.be.Copy(m.View("score.weight"), m.View("model.embed_tokens.weight").Slice(0, c.Width))
-		var out bytes.Buffer
-		if err := checkpoint.WriteSafetensors(&out, checkpoint.Weights(l.be, m, func(t model.Tensor) bool { return t.Name != "score.bias" && t.Name != "lm_head.weight" })); err != nil {
-			t.Fatal(err)
-		}
-		files := tok.Files()
-		files["model.safetensors"] = out.Bytes()
-		files["config.json"] = fmt.Appendf(nil, `{"architectures": ["LlamaForSequenceClassification"], "vocab_size": %d, "hidden_size": %d, "num_hidden_layers": %d,
-			"num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "intermediate_size": %d, "rms_norm_eps": %g, "rope_theta": %g, "max_position_embeddings": %d}`,
-			c.Vocab, c.Width, c.Layers, c.Heads, c.KVHeads, c.Head, c.FFN, c.NormEps, c.RopeTheta, c.MaxPositions)
-		for name, b := range files {
-			if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
-				t.Fatal(err)
-			}
-		}
+		l.writeModel(dir, "LlamaForSequenceClassification", tok, m, func(t model.Tensor) bool { return t.Name != "score.bias" && t.Name != "lm_head.weight" })
 	}
 	write(1)
 	conf := "reward={kind: model, weights: " + dir + "}"

@@ -92,14 +92,10 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Field: c.Field, Parts: parts,
-		Low: c.Low, High: c.High,
+	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Reading: reading(&r, parts),
 		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate,
 		Timeout: c.Timeout, Retries: r.Retries,
 		Waits: func(why string) { e.warn("the judge does not answer yet, and is asked again: %s", why) }}
-	if c.Pattern != "" {
-		o.Pattern = must(regexp.Compile(c.Pattern))
-	}
 	if c.KeyEnv != "" {
 		if o.Key = os.Getenv(c.KeyEnv); o.Key == "" {
 			return nil, &KeyError{Variable: c.KeyEnv}
@@ -109,6 +105,16 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 		o.Cache = e.Answers
 	}
 	return reward.NewJudge(o), nil
+}
+
+// reading returns how a judge's answers are read.
+func reading(r *config.Reward, parts []string) reward.Reading {
+	c := r.Judge
+	x := reward.Reading{Field: c.Field, Parts: parts, Low: c.Low, High: c.High}
+	if c.Pattern != "" {
+		x.Pattern = must(regexp.Compile(c.Pattern))
+	}
+	return x
 }
 
 // KeyError says that the variable with the judge's API key is not set.

@@ -49,6 +49,14 @@ func rewardKinds() map[string]rewardKind {
 			files:  rewardModelFiles,
 			note:   rewardModelNote,
 		},
+		"genrm": {
+			scorer: func(e *Env, parts []string) (reward.Scorer, error) { return e.newGenerative(parts) },
+			files:  generativeFiles,
+			note:   generativeNote,
+			source: func(r *config.Reward) string { return "generative reward model: " + r.Weights },
+			hint: "have the template of reward.judge.template ask for an answer that reward.judge.pattern or " +
+				"reward.judge.field finds; exp endpoint FOLDER lets you ask the model by hand",
+		},
 		config.Majority: {train: func(t *train.Config, r *config.Reward) {
 			t.Self = train.RewardMajority
 			t.Votes = train.VoteRewards{Right: r.Correct, Wrong: r.Wrong, Format: r.Format}

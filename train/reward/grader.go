@@ -1,6 +1,6 @@
 // Package reward grades completions by means outside a task: a program that speaks JSON
-// lines (Command), a model behind an OpenAI-compatible server (Judge), or a
-// sequence-classification model on our own engine (Model).
+// lines (Command), a model behind an OpenAI-compatible server (Judge), or a model on our own engine: one
+// that writes a verdict (Generative), or a sequence classifier (Model).
 //
 // The task still decides whether an answer is right, so accuracy and evaluation mean the
 // same with every reward; a Scorer only replaces the reward. Where the data has no gold answers the

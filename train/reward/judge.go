@@ -2,7 +2,6 @@ package reward
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,14 +23,7 @@ type JudgeOptions struct {
 	URL      string // base, such as http://127.0.0.1:8000/v1; /chat/completions is added
 	Model    string
 	Template string // of the message, with {prompt} (see Transcript), {response} and {gold}
-	// Pattern finds the score in the judge's answer: the first group of its last match.
-	// nil: the answer holds a JSON object, whose Field is the score.
-	Pattern *regexp.Regexp
-	Wanted  string // what Pattern finds, for errors; empty: reward.judge.pattern
-	Field   string
-	Parts   []string // further fields of the JSON object
-	// Low and High bound a score; nil means no bound. Scores outside are rejected.
-	Low, High   *float64
+	Reading
 	Temperature float64
 	MaxTokens   int
 	Key         string // sent as bearer token; empty sends none. It is never stored or logged
@@ -176,7 +167,7 @@ func (j *Judge) body(it rollout.Item) ([]byte, error) {
 // judge scores one request, from the cache if possible. An error ends the call of Score.
 func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 	if content, ok := j.cached(body); ok {
-		if s := j.read(content); s.Graded {
+		if s := j.opt.read(content); s.Graded {
 			j.count(&j.Cached)
 			return s, nil
 		}
@@ -189,10 +180,11 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 		j.count(&j.Asked)
 		content, err := j.ask(ctx, body)
 		if err == nil {
-			s := j.read(content)
+			s := j.opt.read(content)
 			if s.Graded {
 				return s, j.keep(body, content)
 			}
+			s.Reason = j.clean(s.Reason)
 			return s, nil
 		}
 		var passing *passingError
@@ -356,94 +348,4 @@ func retryAfter(header string, now time.Time) time.Duration {
 		return at.Sub(now)
 	}
 	return 0
-}
-
-// read finds the score in the judge's text.
-func (j *Judge) read(content string) Score {
-	s, err := j.extract(content)
-	for _, x := range []struct {
-		bad  bool
-		what string
-	}{
-		{err == nil && j.opt.Low != nil && s.Value < *j.opt.Low, "is below reward.judge.low"},
-		{err == nil && j.opt.High != nil && s.Value > *j.opt.High, "is above reward.judge.high"},
-		{err == nil && (math.IsNaN(s.Value) || math.IsInf(s.Value, 0)), "is not a number"},
-	} {
-		if x.bad {
-			err = fmt.Errorf("its score %v %s", s.Value, x.what)
-		}
-	}
-	if err != nil {
-		return Score{Reason: j.clean(fmt.Sprintf("the judge: %v: %s", err, program.Excerpt([]byte(content))))}
-	}
-	s.Graded = true
-	return s
-}
-
-func (j *Judge) extract(content string) (Score, error) {
-	if j.opt.Pattern != nil {
-		all := j.opt.Pattern.FindAllStringSubmatch(content, -1)
-		if len(all) == 0 {
-			return Score{}, fmt.Errorf("no %s in its answer", cmp.Or(j.opt.Wanted, "match of reward.judge.pattern"))
-		}
-		last := all[len(all)-1][1]
-		x, err := strconv.ParseFloat(strings.TrimSpace(last), 64)
-		if err != nil {
-			return Score{}, fmt.Errorf("reward.judge.pattern found %q, which is not a number", last)
-		}
-		return Score{Value: x}, nil
-	}
-	object, err := jsonObject(content)
-	if err != nil {
-		return Score{}, err
-	}
-	number := func(name string) (x float64, err error) {
-		raw, ok := object[name]
-		if !ok {
-			return 0, fmt.Errorf("no field %q in its answer", name)
-		}
-		if err := json.Unmarshal(raw, &x); err != nil || string(raw) == "null" {
-			return 0, fmt.Errorf("the field %q is %s, not a number", name, program.Excerpt(raw))
-		}
-		return x, nil
-	}
-	s := Score{}
-	if s.Value, err = number(j.opt.Field); err != nil {
-		return s, err
-	}
-	for _, name := range j.opt.Parts {
-		x, err := number(name)
-		if err != nil {
-			return s, err
-		}
-		if s.Parts == nil {
-			s.Parts = map[string]float64{}
-		}
-		s.Parts[name] = x
-	}
-	return s, nil
-}
-
-// jsonObject returns the last JSON object of a text: models put words, or a fence, around
-// it.
-func jsonObject(text string) (map[string]json.RawMessage, error) {
-	var found map[string]json.RawMessage
-	for at := 0; at < len(text); {
-		i := strings.IndexByte(text[at:], '{')
-		if i < 0 {
-			break
-		}
-		var object map[string]json.RawMessage
-		dec := json.NewDecoder(strings.NewReader(text[at+i:]))
-		if dec.Decode(&object) == nil {
-			found = object
-			at += i + int(dec.InputOffset())
-		} else {
-			at += i + 1
-		}
-	}
-	if found == nil {
-		return nil, errors.New("no JSON object in its answer")
-	}
-	return found, nil
 }

@@ -60,7 +60,7 @@ func says(w http.ResponseWriter, content string) {
 
 func judgeOf(url string) (JudgeOptions, *fakeClock) {
 	c := &fakeClock{t: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	return JudgeOptions{URL: url, Model: "m", Template: "Q{prompt} A{response} G{gold}", Field: "score", MaxTokens: 64,
+	return JudgeOptions{URL: url, Model: "m", Template: "Q{prompt} A{response} G{gold}", Reading: Reading{Field: "score"}, MaxTokens: 64,
 		Concurrent: 1, Timeout: 10 * time.Second, Retries: 3, Now: c.now, Sleep: c.sleep}, c
 }
 
