@@ -28,9 +28,10 @@ type Optim struct {
 // share: the moments of the first shard, and the room beside them. copies and operand are the backend's.
 func (o Optim) StateBytes(tensors []model.Tensor, n, size int, copies model.PackedLen,
 	operand kernels.DType) (moments, room int) {
-	moments = int(4 * o.Kind.Moments(o.Momentum) * ranks.Shards(n, size)[0])
+	matrices := HiddenMatrices(tensors)
+	moments = int(4 * o.Kind.MomentLen(ranks.Shards(n, size)[0], matrices, o.Momentum))
 	if o.Kind == optim.KindMuon {
-		room = optim.NewtonBytes(HiddenMatrices(tensors), copies, operand.Size())
+		room = optim.NewtonBytes(matrices, copies, operand.Size())
 	}
 	return moments, room
 }

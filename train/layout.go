@@ -60,6 +60,21 @@ func (h *held) add(p piece, owner bool) {
 	}
 }
 
+// placed returns the layout of a part of the elements, in which place counts those before one. Each rank holds one
+// run of elements, as where ranks share no products.
+func (h held) placed(place func(n int) int) (x held) {
+	change := func(list []piece) (out []piece) {
+		for _, p := range list {
+			lo, hi, from := place(p.lo), place(p.hi), place(p.lo-p.at)
+			if lo < hi {
+				out = append(out, piece{lo, hi, p.rank, lo - from})
+			}
+		}
+		return out
+	}
+	return held{owners: change(h.owners), all: change(h.all)}
+}
+
 // within returns the part of p in elements lo to hi; ok is false if there is none.
 func (p piece) within(lo, hi int) (x piece, ok bool) {
 	x = piece{max(lo, p.lo), min(hi, p.hi), p.rank, 0}

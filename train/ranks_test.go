@@ -16,6 +16,7 @@ import (
 	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
+	"exp/train/optim"
 	"exp/train/ranks"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -391,6 +392,9 @@ func TestRanksResume(t *testing.T) {
 	})
 	t.Run("4 in pairs after 4 that share products", func(t *testing.T) {
 		resumeRanked(t, sharedToy, [2]int{4, 4}, [2]int{4, 2})
+	})
+	t.Run("2 after 8 with muon", func(t *testing.T) { // shards end within matrices
+		resumeRanked(t, rankedToy, [2]int{8, 1}, [2]int{2, 1}, func(r *toyRun) { r.cfg.Policy.Kind, r.cfg.Policy.Momentum = optim.KindMuon, 0.9 })
 	})
 }
 

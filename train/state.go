@@ -131,17 +131,20 @@ func (t *Trainer) Restore(s State) error {
 }
 
 func (l *learner) buffers() []NamedBuffer {
-	list := []NamedBuffer{{Name: l.name + "/" + ParamsBuffer, Buffer: l.m.Params()}}
-	for _, m := range l.opt.Moments() {
-		list = append(list, NamedBuffer{Name: l.name + "/" + m.Name, Buffer: m.Buffer})
-	}
+	params := NamedBuffer{Name: l.name + "/" + ParamsBuffer, Buffer: l.m.Params()}
 	if l.cutsParams() {
-		list[0].Cut = l.cut(l.layout.params, list[0].Buffer)
+		params.Cut = l.cut(l.layout.params, params.Buffer)
 	}
-	if l.all.Size() > 1 {
-		for i := 1; i < len(list); i++ {
-			list[i].Cut = l.cut(l.layout.shards, list[i].Buffer)
+	list := []NamedBuffer{params}
+	for _, m := range l.opt.Moments() {
+		x := NamedBuffer{Name: l.name + "/" + m.Name, Buffer: m.Buffer}
+		if l.all.Size() > 1 {
+			x.Cut = l.cut(l.layout.shards, m.Buffer)
+			if m.Place != nil {
+				x.Cut.held, x.Cut.n = l.layout.shards.placed(m.Place), m.Place(l.m.Len())
+			}
 		}
+		list = append(list, x)
 	}
 	return list
 }

@@ -15,14 +15,22 @@ type AdamW struct {
 
 // NewAdamW allocates moments for n parameters.
 func NewAdamW(be kernels.Backend, n int, beta1, beta2, eps, decay float64) (*AdamW, error) {
-	o := &AdamW{Beta1: beta1, Beta2: beta2, Eps: eps, WeightDecay: decay, progress: progress{be: be}}
-	r := room{be: be}
-	o.m, o.v, o.sum = r.alloc(be.Float(), n), r.alloc(be.Float(), n), r.alloc(kernels.F64, max(1, blocks(n)))
-	if r.err != nil {
-		o.Close()
-		return nil, r.err
+	o := &AdamW{Beta1: beta1, Beta2: beta2, Eps: eps, WeightDecay: decay}
+	if err := o.alloc(be, n, n); err != nil {
+		return nil, err
 	}
 	return o, nil
+}
+
+// alloc allocates the first moments of n parameters and so many second ones.
+func (o *AdamW) alloc(be kernels.Backend, n, second int) error {
+	o.be = be
+	r := room{be: be}
+	o.m, o.v, o.sum = r.alloc(be.Float(), n), r.alloc(be.Float(), second), r.alloc(kernels.F64, max(1, blocks(n)))
+	if r.err != nil {
+		o.Close()
+	}
+	return r.err
 }
 
 // Close frees the moments.
@@ -45,4 +53,6 @@ func (o *AdamW) Reset() {
 }
 
 // Moments returns the first and second moments.
-func (o *AdamW) Moments() []Moment { return []Moment{{"m", o.m}, {"v", o.v}} }
+func (o *AdamW) Moments() []Moment {
+	return []Moment{{Name: "m", Buffer: o.m}, {Name: "v", Buffer: o.v}}
+}

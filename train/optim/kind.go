@@ -29,7 +29,7 @@ func ParseKind(name string) (Kind, error) {
 	return 0, fmt.Errorf("unknown optimizer %q: want adamw, sgd or muon", name)
 }
 
-// Moments returns how many numbers the optimizer keeps for each parameter.
+// Moments returns how many numbers the optimizer keeps for a parameter; Muon's matrices have one.
 func (k Kind) Moments(momentum float64) int {
 	switch {
 	case k != KindSGD:
@@ -40,10 +40,20 @@ func (k Kind) Moments(momentum float64) int {
 	return 0
 }
 
+// MomentLen returns how many numbers it keeps for the first n parameters of an arena with these matrices.
+func (k Kind) MomentLen(n int, matrices []Matrix, momentum float64) int {
+	if k == KindMuon {
+		return n + outside(matrices, n)
+	}
+	return k.Moments(momentum) * n
+}
+
 // Moment is a part of an optimizer's state, in the parameters' order.
 type Moment struct {
 	Name   string // of the part in a checkpoint: "m" or "v"
 	Buffer kernels.Buffer
+	// Place returns how many elements the part has for the first n parameters of the whole arena; nil: n.
+	Place func(n int) int
 }
 
 // progress is what all optimizers have: the norm of a gradient and the number of updates.

@@ -18,8 +18,7 @@ import (
 //
 // The factor gives an update about the size of AdamW's, so learning rates and decays carry
 // over. It is torch.optim.Muon with adjust_lr_fn="match_rms_adamw". All other parameters
-// take AdamW, with the same rate and decay. Both moments exist for all parameters, though
-// matrices leave the second at 0.
+// take AdamW, with the same rate and decay; they alone have a second moment.
 //
 // The arithmetic is the backend's, so products of matrices have float32 factors or factors
 // rounded to BF16, as Jordan's have. Update overwrites the gradient.
@@ -28,6 +27,7 @@ type Muon struct {
 	AdamW
 
 	arena Arena
+	all   []Matrix // of the whole arena; arena.Matrices are those that the shard touches
 	n     newton
 }
 
@@ -45,13 +45,22 @@ type Matrix struct{ At, Rows, Cols int }
 
 func (m Matrix) end() int { return m.At + int(m.Rows*m.Cols) }
 
+// outside returns how many of an arena's first n elements belong to no matrix.
+func outside(matrices []Matrix, n int) int {
+	out := n
+	for _, m := range matrices {
+		out -= max(0, min(m.end(), n)-m.At)
+	}
+	return out
+}
+
 // NewMuon allocates moments of a's shard, in moments' memory, and room for one matrix at a time in be's.
 func NewMuon(be, moments kernels.Backend, a Arena, momentum float64, settings AdamW) (*Muon, error) {
-	w, err := NewAdamW(moments, a.Hi-a.Lo, settings.Beta1, settings.Beta2, settings.Eps, settings.WeightDecay)
-	if err != nil {
+	o := &Muon{Momentum: momentum, AdamW: settings, arena: a, all: a.Matrices}
+	if err := o.alloc(moments, a.Hi-a.Lo, outside(a.Matrices, a.Hi)-outside(a.Matrices, a.Lo)); err != nil {
 		return nil, err
 	}
-	o := &Muon{Momentum: momentum, AdamW: *w, arena: a}
+	var err error
 	var touched []Matrix
 	for _, m := range a.Matrices {
 		if m.At < a.Hi && a.Lo < m.end() {
@@ -76,10 +85,11 @@ func (o *Muon) Close() {
 // All ranks call it.
 func (o *Muon) Update(params, grads kernels.Buffer, lr, factor float64) {
 	o.step++
-	at := 0
+	at, second := 0, 0
 	for _, m := range o.arena.Matrices {
 		lo, hi := o.within(m)
-		o.vectors(params, grads, at, lo, lr, factor)
+		o.vectors(params, grads, at, lo, second, lr, factor)
+		second += lo - at
 		g, b := grads.Slice(lo, hi), o.m.Slice(lo, hi)
 		scale(o.be, g, float64((1-o.Momentum)*factor))
 		scale(o.be, b, o.Momentum)
@@ -87,7 +97,7 @@ func (o *Muon) Update(params, grads kernels.Buffer, lr, factor float64) {
 		add(o.be, g, b, o.Momentum)
 		at = hi
 	}
-	o.vectors(params, grads, at, params.Len(), lr, factor)
+	o.vectors(params, grads, at, params.Len(), second, lr, factor)
 	if o.arena.Gather != nil {
 		o.arena.Gather()
 	}
@@ -108,12 +118,19 @@ func (o *Muon) within(m Matrix) (lo, hi int) {
 	return max(m.At, o.arena.Lo) - o.arena.Lo, min(m.end(), o.arena.Hi) - o.arena.Lo
 }
 
-// vectors updates elements lo to hi of the shard as AdamW does.
-func (o *Muon) vectors(params, grads kernels.Buffer, lo, hi int, lr, factor float64) {
+// Moments returns the first moments, and the second ones of what is outside matrices.
+func (o *Muon) Moments() []Moment {
+	return []Moment{{Name: "m", Buffer: o.m},
+		{Name: "v", Buffer: o.v, Place: func(n int) int { return outside(o.all, n) }}}
+}
+
+// vectors updates elements lo to hi of the shard as AdamW does, with second moments from the given one on.
+func (o *Muon) vectors(params, grads kernels.Buffer, lo, hi, second int, lr, factor float64) {
 	if lo == hi {
 		return
 	}
-	o.be.AdamW(params.Slice(lo, hi), o.m.Slice(lo, hi), o.v.Slice(lo, hi), grads.Slice(lo, hi), kernels.AdamW{
+	v := o.v.Slice(second, second+hi-lo)
+	o.be.AdamW(params.Slice(lo, hi), o.m.Slice(lo, hi), v, grads.Slice(lo, hi), kernels.AdamW{
 		LR: lr, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay,
 		GradScale: factor, Step: o.step,
 	})

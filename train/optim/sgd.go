@@ -62,5 +62,5 @@ func (o *SGD) Moments() []Moment {
 	if o.Momentum == 0 {
 		return nil
 	}
-	return []Moment{{"m", o.m}}
+	return []Moment{{Name: "m", Buffer: o.m}}
 }
