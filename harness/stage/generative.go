@@ -10,7 +10,6 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/train/generate"
-	"exp/train/model"
 	"exp/train/reward"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
@@ -82,7 +81,7 @@ func generativeFiles(c *config.Run, _ *prompt.Prompter,
 	add("reward.judge.template", "template",
 		func() (ident.Digest, error) { return ident.Paths([]string{c.Reward.Judge.Template}) })
 	judge := JudgeRun(c)
-	add("reward.weights", "model", func() (ident.Digest, error) { return languageModelDigest(judge) })
+	add("reward.weights", "model", func() (ident.Digest, error) { return judgeDigest(judge) })
 	add("reward.weights", "chat template", func() (ident.Digest, error) {
 		p, err := NewPrompter(judge)
 		if err != nil || !p.Chats() {
@@ -92,8 +91,8 @@ func generativeFiles(c *config.Run, _ *prompt.Prompter,
 	})
 }
 
-// languageModelDigest covers the judge: architecture, weights, tokenizer and what ends its answers.
-func languageModelDigest(c *config.Run) (ident.Digest, error) {
+// judgeDigest covers the judge: architecture, weights and tokenizer, with the tokens that end its answers.
+func judgeDigest(c *config.Run) (ident.Digest, error) {
 	dir := c.Model.Base
 	arch, err := ReadArchitecture(c)
 	if err != nil {
@@ -103,32 +102,20 @@ func languageModelDigest(c *config.Run) (ident.Digest, error) {
 		return ident.Digest{}, fmt.Errorf("%s has %d positions: set reward.judge.context, which is %d, to at most "+
 			"that", dir, arch.MaxPositions, most)
 	}
-	return judgeDigest(c, arch)
-}
-
-func judgeDigest(c *config.Run, arch model.Config) (ident.Digest, error) {
 	shape, err := architectureDigest(arch)
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	tok, err := tokenizer.ReadFolder(c.Model.Base)
+	tok, err := tokenizer.ReadFolder(dir)
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	asks, err := NewPrompter(c)
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	stops, err := asks.StopsDigest()
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	weights, err := weightsDigest(c.Model.Base, false)
+	weights, err := weightsDigest(dir, false)
 	if err != nil {
 		return ident.Digest{}, err
 	}
 	return ident.Hash("exp/generative-reward-model/1", map[string]any{"architecture": shape, "weights": weights,
-		"tokenizer": tok.Description(), "stops": stops})
+		"tokenizer": tok.Description()})
 }
 
 // generativeNote describes what the judge reads.

@@ -3,6 +3,7 @@ package stage
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/prompt/prompttest"
+	"exp/train/model"
+	"exp/train/rollout"
 )
 
 // judged returns a run whose completions the model in a folder judges.
@@ -44,6 +47,21 @@ func TestJudgeMessage(t *testing.T) {
 		if err != nil || prompttest.Written(ids) != tt.want || ends != tt.ends {
 			t.Errorf("%q with %d end tokens, %v; want %q with %d", prompttest.Written(ids), ends, err, tt.want, tt.ends)
 		}
+	}
+}
+
+// The judge samples as reward.judge says, whatever the policy does.
+func TestJudgeSampling(t *testing.T) {
+	c := judged("folder", "")
+	c.Reward.Judge.Temperature = 0.7
+	c.Rollout = config.Rollout{Temperature: 2, TopK: 3, TopP: 0.5, MaxNewTokens: 99, PageTokens: 16, Stop: []string{"x"}}
+	own := JudgeRun(c)
+	if got, want := samplingParams(own.Rollout), (rollout.Params{Temperature: 0.7, TopP: 1, MaxNewTokens: 8}); !reflect.DeepEqual(got, want) {
+		t.Errorf("sampled with %+v, want %+v", got, want)
+	}
+	o := EngineOptions(own, model.Config{MaxPositions: 1000}, own.Rollout.MaxNewTokens, nil)
+	if o.MaxTokens != 64 || o.MaxSequences != 2 || o.PageTokens != 16 {
+		t.Errorf("a sampler with %+v", o)
 	}
 }
 

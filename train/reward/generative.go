@@ -64,9 +64,6 @@ func (g *Generative) Score(ctx context.Context, items []rollout.Item) ([]Score, 
 		}
 		of[i] = k
 	}
-	if len(reqs) == 0 {
-		return scores, nil
-	}
 	answers, err := g.opt.Sampler.Sample(ctx, reqs, g.opt.Params, nil)
 	if err != nil {
 		return nil, err
