@@ -68,7 +68,7 @@ func trainingNames() []foreignName {
 		{"tokenizer_path", "tokenizer.path", ""},
 		{"multi_turn", "rollout.tools", "tools that the policy calls"},
 		{"reward_model", "reward.kind", "there is reward.kind; a model that scores is reward.kind: model with " +
-			"reward.weights"},
+			"reward.weights, and one that writes a verdict reward.kind: genrm"},
 		{"reward_kwargs", "reward.command", "further arguments of your program stand in reward.command"},
 		{"sandbox_fusion", "sandbox", "programs run in the sandbox of this machine"},
 	}
