@@ -12,7 +12,6 @@ import (
 	"exp/train/generate"
 	"exp/train/reward"
 	"exp/train/rollout"
-	"exp/train/tokenizer"
 )
 
 // JudgeRun returns the configuration of the language model that judges completions (reward.kind genrm), as if a run
@@ -106,16 +105,12 @@ func judgeDigest(c *config.Run) (ident.Digest, error) {
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	tok, err := tokenizer.ReadFolder(dir)
+	parts, err := tokensAndWeights(dir)
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	weights, err := weightsDigest(dir, false)
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	return ident.Hash("exp/generative-reward-model/1", map[string]any{"architecture": shape, "weights": weights,
-		"tokenizer": tok.Description()})
+	parts["architecture"] = shape
+	return ident.Hash("exp/generative-reward-model/1", parts)
 }
 
 // generativeNote describes what the judge reads.

@@ -164,16 +164,22 @@ func classifierDigest(dir string) (ident.Digest, error) {
 	if err != nil {
 		return ident.Digest{}, err
 	}
+	parts, err := tokensAndWeights(dir)
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	parts["config"] = string(arch)
+	return ident.Hash("exp/reward-model/1", parts)
+}
+
+// tokensAndWeights describes the model in a folder apart from its architecture.
+func tokensAndWeights(dir string) (map[string]any, error) {
 	tok, err := tokenizer.ReadFolder(dir)
 	if err != nil {
-		return ident.Digest{}, err
+		return nil, err
 	}
 	weights, err := weightsDigest(dir, false)
-	if err != nil {
-		return ident.Digest{}, err
-	}
-	return ident.Hash("exp/reward-model/1", map[string]any{"config": string(arch), "weights": weights,
-		"tokenizer": tok.Description()})
+	return map[string]any{"weights": weights, "tokenizer": tok.Description()}, err
 }
 
 // newAnswers returns what puts reference answers in the places of completions' own.
