@@ -59,11 +59,16 @@ func (c *comparer) multiples(g, p *formula.Expr) result {
 			r.why = "one is a multiple of the other"
 		} else if g.Rels[0] == "=" && c.cleared(a, b) {
 			return yes("the same equation without denominators")
+		} else if g.Rels[0] == "=" && c.solveEachOther(g, p) {
+			return yes("the same equation, solved for another variable")
 		} else if r.sure {
 			r = unsure("not multiples of each other")
 			r.sure = g.Rels[0] == "=" && polynomialDegreeOne(a, b)
 		}
 		return r
+	}
+	if g.Rels[0] == "=" && c.solveEachOther(g, p) {
+		return yes("the same equation, solved for another variable")
 	}
 	return unsure("no point to compare at")
 }

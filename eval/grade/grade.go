@@ -52,7 +52,7 @@ type Verdict struct {
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
-	gold, prediction = latex.PlainCharacters(gold), extract.FirstTurn(latex.PlainCharacters(prediction))
+	gold, prediction = latex.PlainCharacters(gold), extract.Unfenced(extract.FirstTurn(latex.PlainCharacters(prediction)))
 	if len(prediction) <= 200 {
 		prediction = withoutQuantifier(wording.FromChinese(prediction))
 	}

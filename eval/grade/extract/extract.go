@@ -29,7 +29,7 @@ const maxStatement = 2000
 // statement, which is not sure. A response cut off before its answer has none. Time is linear in the
 // length.
 func FromResponse(response string) Found {
-	s := FirstTurn(latex.PlainCharacters(response))
+	s := Unfenced(FirstTurn(latex.PlainCharacters(response)))
 	if k := lastIndex(s, "</think>"); k >= 0 {
 		s = s[k+len("</think>"):]
 	} else if strings.Contains(s, "<think>") {
@@ -314,10 +314,19 @@ func printed(block string) string {
 		return ""
 	case kind == "output":
 		return reduce(tail(text[strings.LastIndexByte(text, '\n')+1:], maxStatement))
-	case kind == "" && !strings.Contains(text, "\n") && readable(text) && !hasUnknownWords(text):
+	case isPlainText(kind) && !strings.Contains(text, "\n") && readable(text) && !hasUnknownWords(text):
 		return Statement(text)
 	}
 	return ""
+}
+
+// isPlainText reports whether a fence marks its block as text, or says nothing about it.
+func isPlainText(kind string) bool {
+	switch strings.ToLower(strings.TrimSpace(kind)) {
+	case "", "text", "txt", "plaintext":
+		return true
+	}
+	return false
 }
 
 // lastLine returns the last line of a text that does not only take leave.

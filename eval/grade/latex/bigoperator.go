@@ -87,7 +87,7 @@ func (p *parser) writtenOut(sign string, f *formula.Expr, k string, lo, hi *form
 	terms := make([]*formula.Expr, n)
 	for i := range terms {
 		v := new(big.Rat).Add(first, big.NewRat(int64(i), 1))
-		terms[i] = formula.Substitute(f, &formula.Point{Values: map[string]*big.Rat{k: v}})
+		terms[i] = atIndex(f, k, formula.Number(v))
 	}
 	if sign == "∏" {
 		return formula.ProductOf(terms), true
@@ -257,7 +257,7 @@ func (p *parser) derivative() (x *formula.Expr, ok bool, err error) {
 const BoundName = formula.BoundName
 
 // bind renames a variable to a name that encodes the depth of its operator, so the j of a double sum
-// differs from its i.
+// differs from its i. Subscripts change with it.
 func bind(x *formula.Expr, name string) *formula.Expr {
-	return formula.Rename(x, name, formula.BoundBy(x))
+	return formula.Rename(bindIndex(x, name), name, formula.BoundBy(x))
 }

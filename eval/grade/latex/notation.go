@@ -24,6 +24,7 @@ var notations = []notation{
 	{"C", regexp.MustCompile(`(^|[^\\_^A-Za-z}])(?:\\(?:mathrm|text) ?\{C\}|C)_\{?([0-9]+)\}?\^\{?([0-9]+)\}?`), `$1\binom{$2}{$3}`},
 	{"sec", regexp.MustCompile(`(^|[^\\a-z])sec ?\(`), `$1\sec(`}, // no seconds
 	{"...", regexp.MustCompile(`, ?\.{3}(,| *$)`), `,\ldots$1`},
+	{"...", regexp.MustCompile(`([-+*·⋅×]|\\cdot|\\times) *\.{3}`), `${1}\dots `},
 	{`.\overline`, regexp.MustCompile(`(^|[^0-9])\.\\overline`), `${1}0.\overline`},
 	{"q.", regexp.MustCompile(`\b[Ss]q\. ?`), "square "},
 	{"u.", regexp.MustCompile(`\b[Cc]u\. ?`), "cubic "},
@@ -47,7 +48,7 @@ var notations = []notation{
 	{"xcept", regexp.MustCompile(`(?i)^(?:\\text\{)?(?:all |the |any )?(?:real )?(?:numbers|values|x|reals),? ` +
 		`except(?: for)? *\}? *([-−]?[0-9./]+) *(?:,|(?:\\text\{)? *and *\}?) *([-−]?[0-9./]+)\}?$`), `\mathbb{R}\setminus\{$1,$2\}`},
 	{"U", regexp.MustCompile(`([)\]])\s*(?:\\text\{ *)?U(?: *\})?\s*((?:\\left *)?[(\[])`), `$1 \cup $2`},
-	{"base", regexp.MustCompile(`^([0-9A-F]+)(?:\\text\{|\\[ ,]|[ (~])+(?:in )?base[ -]*\}? *` +
+	{"base", regexp.MustCompile(`^([0-9A-F][0-9A-Fa-f]*)(?:\\text\{|\\[ ,]|[ (~])+(?:in )?base[ -]*\}? *` +
 		`\$?([0-9]+|two|three|four|five|` +
 		`six|seven|eight|nine|twelve|sixteen)[ ).}$]*$`), `${1}_{\text{$2}}`},
 	{"Z", regexp.MustCompile(`^\\\{(.*[^ ]) *(?:\\mid|[:|]) *([a-z]) *\\in *\\mathbb ?\{?Z\}? *\\\}$`),

@@ -36,6 +36,7 @@ type parser struct {
 
 	integrals int  // number of open ones; a dx closes one
 	inRatio   bool // a colon ends a term
+	dots      int  // number of dots read
 }
 
 // MaxAnswer is the longest answer, in bytes, that is parsed. Longer ones are compared as text.
@@ -89,13 +90,8 @@ var valuesApart = regexp.MustCompile(`([0-9a-zA-Z)}])\s*\\q?quad\s*(-?(?:[0-9]|\
 
 // ParseFormula reads a formula.
 func ParseFormula(s string, thousands bool) (*formula.Expr, error) {
-	m := lettersInBase.FindStringSubmatch(s)
-	if m != nil && (m[2] == "16" || strings.ContainsAny(m[1], "0123456789")) {
-		base, _ := strconv.Atoi(m[2])
-		if _, ok := new(big.Int).SetString(m[1], base); ok {
-			return &formula.Expr{Op: formula.Base, Name: strings.ToLower(m[1]),
-				Args: []*formula.Expr{formula.Integer(int64(base))}}, nil
-		}
+	if x := lettersAsDigits(s); x != nil {
+		return x, nil
 	}
 	tokens, err := tokenize(outward(s), thousands)
 	if err != nil {
@@ -126,8 +122,44 @@ func ParseFormula(s string, thousands bool) (*formula.Expr, error) {
 }
 
 // lettersInBase matches a number with letters among its digits, 2A_{16}.
-var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})` +
-	`_\{?(1[1-6])\}?$`)
+var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})_(.+)$`)
+
+// lettersAsDigits reads such a number, nil if s is none. Letters without a digit among them may be a name unless the
+// base is 16.
+func lettersAsDigits(s string) *formula.Expr {
+	m := lettersInBase.FindStringSubmatch(s)
+	if m == nil {
+		return nil
+	}
+	base, ok := baseNamed(inSubscript.Replace(m[2]))
+	if !ok || base <= 10 || base > 16 || base != 16 && !strings.ContainsAny(m[1], "0123456789") {
+		return nil
+	}
+	if _, ok := new(big.Int).SetString(m[1], base); !ok {
+		return nil
+	}
+	return &formula.Expr{Op: formula.Base, Name: strings.ToLower(m[1]),
+		Args: []*formula.Expr{formula.Integer(int64(base))}}
+}
+
+// inSubscript drops what may stand around the name of a base.
+var inSubscript = strings.NewReplacer(`\text`, "", `\mathrm`, "", `\rm`, "", "{", "", "}", "")
+
+// baseNamed reads the name of a base: 16, sixteen, hex, (base 16).
+func baseNamed(name string) (base int, ok bool) {
+	name = strings.Trim(name, " ~()")
+	name = strings.Trim(strings.TrimPrefix(name, "base"), " ~-")
+	if base, ok = baseNames[name]; ok {
+		return base, true
+	}
+	base, err := strconv.Atoi(name)
+	return base, err == nil && 2 <= base && base <= 36
+}
+
+// baseNames are bases in words.
+var baseNames = map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
+	"ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
+	"bin": 2, "binary": 2, "oct": 8, "octal": 8, "dec": 10, "decimal": 10, "hex": 16, "hexadecimal": 16}
 
 var (
 	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*[,;][^\[\]()]*)([\[\]])`)

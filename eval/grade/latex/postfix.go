@@ -152,13 +152,8 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 	case x.Op == formula.Sym:
 		return formula.Symbol(x.Name + "_" + sub), nil
 	case x.Op == formula.Num && x.Num.IsInt() && !x.Decimal, x.Op == formula.Mul && sub != "":
-		sub = strings.Trim(strings.TrimPrefix(sub, "base"), " ()")
-		base, err := strconv.Atoi(sub)
-		if names := map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-			"nine": 9, "ten": 10, "twelve": 12, "sixteen": 16}; err != nil && names[sub] != 0 {
-			base, err = names[sub], nil
-		}
-		if err != nil || base < 2 || base > 36 {
+		base, ok := baseNamed(sub)
+		if !ok {
 			return nil, fmt.Errorf("%q is not a base", sub)
 		}
 		digits, ok := baseDigits(x)
@@ -195,13 +190,13 @@ func readNumber(text string) (*formula.Expr, error) {
 			return nil, fmt.Errorf("%s is out of range", text)
 		}
 	}
-	if len(text) > 18 || exp != 0 || strings.ContainsRune(mantissa, '.') {
+	if len(text) > 18 || mantissa != text || strings.ContainsRune(mantissa, '.') {
 		r, ok := new(big.Rat).SetString(text)
 		if !ok {
 			return nil, fmt.Errorf("%q is not a number", text)
 		}
 		x := formula.Number(r)
-		if whole, frac, ok := strings.Cut(mantissa, "."); ok || exp != 0 {
+		if whole, frac, ok := strings.Cut(mantissa, "."); ok || mantissa != text {
 			x.Decimal = true
 			x.Decimals = max(0, len(frac)-exp)
 			x.Digits = len(strings.TrimLeft(whole+frac, "0"))

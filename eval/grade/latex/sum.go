@@ -32,6 +32,9 @@ func (p *parser) sum() (*formula.Expr, error) {
 		if sign == "" {
 			break
 		}
+		if p.accept("…") {
+			return p.sumOverDots(append([]*formula.Expr{x}, terms...))
+		}
 		t, err := p.term()
 		if err != nil {
 			return nil, err
@@ -95,6 +98,8 @@ func (p *parser) term() (*formula.Expr, error) {
 	factors := []*formula.Expr{x}
 	for {
 		switch {
+		case p.atDots():
+			return p.productOverDots(factors)
 		case p.accept("*"):
 			y, err := p.factor()
 			if err != nil {
