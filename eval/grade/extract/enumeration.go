@@ -23,9 +23,9 @@ var (
 		`(` + enumerated + `)((?: [a-z]+){0,2})[.!]?$`)
 	braces = lazy(`(?:\b(?:is|are|equals|be)|[:=]) (\{[^{}]*[0-9][^{}]*\})[.!]?$`)
 	// labelledList matches two values or more after a label in the plural.
-	labelledList = lazy(`(?i)^\**(?:the )?(?:[a-z]+ )?(?:solutions|roots|answers|zeros|values|numbers)\**:\** ` +
-		`(` + listed + `(?:, ` + listed + `)+)[.!]?$`)
-	separator = lazy(`,? (?:and|or|&) |, `)
+	labelledList = lazy(`(?i)^\**(?:the |my )?(?:[a-z]+ )?(?:solutions|roots|answers|zeros|values|numbers|guesses|` +
+		`candidates|possibilities|options)\**:\** (` + listed + `(?:[,;] ` + listed + `)+)[.!]?$`)
+	separator = lazy(`,? (?:and|or|&) |[,;] `)
 )
 
 // enumeration returns the values that a sentence ends in: 2, 3 and 5. A choice between them is left as written.

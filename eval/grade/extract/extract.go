@@ -109,7 +109,7 @@ func FromAnswer(s string) Found {
 	if f, ok := answerPhrase(s); ok {
 		return f
 	}
-	value := reduce(tail(s, maxStatement))
+	value := reduce(withDelimiters(tail(s, maxStatement)))
 	if t := opening.ReplaceAllString(Statement(s), ""); strings.Trim(value, "0123456789.,/-−$%") == "" &&
 		!strings.ContainsAny(t, "\\\n") && !totalOf.MatchString(t) &&
 		(strange(t, value) || rangeInChinese.MatchString(t)) {
@@ -169,7 +169,7 @@ func closing(s string) Found {
 	if d := lastDisplay(tail(s, latex.MaxAnswer)); d != "" {
 		return Found{Text: Statement(lastSide(d)), How: "no answer phrase, the last formula"}
 	}
-	s = punctuation.Replace(s)
+	s = punctuation.Replace(withDelimiters(s))
 	whole := s
 	s = short.Replace(withoutMarker(strings.TrimPrefix(lastLine(s), "\\]")))
 	s = boldLabel.ReplaceAllString(s, "$1")

@@ -65,6 +65,9 @@ func reduce(s string) string {
 	if anyOf.MatchString(s) {
 		return ""
 	}
+	if m := labelledList.FindStringSubmatch(s); m != nil {
+		return listOf(m[1], ", ")
+	}
 	if counterfactual.MatchString(s) || disbelieved(s) {
 		return s
 	}

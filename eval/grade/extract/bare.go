@@ -1,0 +1,152 @@
+package extract
+
+import (
+	"strings"
+
+	"exp/eval/grade/latex"
+	"exp/eval/grade/wording"
+)
+
+// Formulas of LaTeX among words, without delimiters: The probability is \frac{3}{4}.
+
+// proseCommands are commands that begin no formula by themselves.
+var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "mathrm", "mathbf", "boxed", "fbox", "begin",
+	"end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
+	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
+
+// withDelimiters puts formulas without delimiters between dollar signs, in lines that have none.
+func withDelimiters(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		if strings.Contains(line, `\`) && len(line) <= maxStatement && !delimited(line) &&
+			!strings.Contains(line, `\]`) && !strings.Contains(line, `\begin`) && !strings.Contains(line, `\end`) &&
+			!strings.Contains(line, `\\`) && !strings.Contains(line, "boxed") {
+			lines[i] = lineWithDelimiters(line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func lineWithDelimiters(line string) string {
+	var b strings.Builder
+	words := false
+	done := 0
+	for i := 0; i < len(line); {
+		n, ok := bareFormula(line[i:])
+		if n == 0 {
+			n = wordLength(line[i:])
+			words = words || n > 1
+			i += n
+			continue
+		}
+		if ok {
+			b.WriteString(line[done:i] + "$" + line[i:i+n] + "$")
+			done = i + n
+		}
+		i += n
+	}
+	if !words || done == 0 {
+		return line
+	}
+	return b.String() + line[done:]
+}
+
+// wordLength returns the length of the word at the start of s, at least 1.
+func wordLength(s string) int {
+	n := 0
+	for n < len(s) && (wording.IsLetter(s[n]) || s[n] == '\'' || s[n] == '-' && n > 0) {
+		n++
+	}
+	return max(n, 1)
+}
+
+// bareFormula returns the length of the formula that s begins with, and whether it has a command.
+func bareFormula(s string) (n int, ok bool) {
+	depth := 0 // of round and square brackets
+	end := 0   // of the formula, without spaces and signs of the sentence after it
+	for n < len(s) {
+		k, command := atomLength(s[n:])
+		switch c := s[n]; {
+		case k > 0:
+			ok = ok || command
+			n += k
+			if end = n; c == '(' || c == '[' {
+				depth++
+			} else if c == ')' || c == ']' {
+				depth--
+			}
+			if depth < 0 {
+				return n - k, ok
+			}
+			continue
+		case c == ' ' && n > 0, c == ',' && depth > 0:
+			n++
+			continue
+		}
+		break
+	}
+	if depth != 0 {
+		return 0, false
+	}
+	if strings.HasSuffix(s[:end], "}!") && end == len(strings.TrimRight(s, " *")) { // the end of the sentence
+		end--
+	}
+	return end, ok
+}
+
+// atomLength returns the length of the part of a formula that s begins with, 0 if there is none, and whether it is a
+// command of mathematics. One letter that is no word is a variable.
+func atomLength(s string) (n int, command bool) {
+	switch c := s[0]; {
+	case wording.IsDigit(c):
+		for n < len(s) && (wording.IsDigit(s[n]) || strings.IndexByte(".,", s[n]) >= 0 && n+1 < len(s) &&
+			wording.IsDigit(s[n+1])) {
+			n++
+		}
+		return n, false
+	case wording.IsLetter(c):
+		if wordLength(s) > 1 || (c == 'a' || c == 'A' || c == 'I') && len(s) > 1 && s[1] == ' ' {
+			return 0, false
+		}
+		return 1, false
+	case c == '{':
+		return max(latex.MatchBrace(s, 0)+1, 0), false
+	case c == '\\':
+		return commandLength(s)
+	case strings.IndexByte("+-/^_=<>|()[]!'%", c) >= 0:
+		return 1, false
+	}
+	return 0, false
+}
+
+// commandLength returns the length of a command with the groups that follow it.
+func commandLength(s string) (n int, command bool) {
+	for n = 1; n < len(s) && wording.IsLetter(s[n]); n++ {
+	}
+	name := s[1:n]
+	if name == "" {
+		if len(s) > 1 && strings.IndexByte("%{}|,;:! $", s[1]) >= 0 {
+			return 2, false
+		}
+		return 0, false
+	}
+	for n < len(s) && (s[n] == '{' || s[n] == '[') {
+		k := latex.MatchBrace(s[n:], 0)
+		if s[n] == '[' {
+			k = strings.IndexByte(s[n:], ']')
+		}
+		if k < 0 {
+			return 0, false
+		}
+		n += k + 1
+	}
+	for _, word := range proseCommands {
+		if name == word {
+			return n, false
+		}
+	}
+	return n, true
+}
