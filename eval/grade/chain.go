@@ -284,6 +284,9 @@ func (c *comparer) twoRelations(g, p *formula.Expr) result {
 			pv = sameArguments(g.Args[0], p.Args[0], pv)
 			left := c.sameNames(g.Args[0], p.Args[0])
 			r := c.same(gv, pv)
+			if !r.equal && c.solveEachOther(g, p) {
+				return yes("the same equation, solved for another variable")
+			}
 			if !r.equal {
 				if q := c.sameConstantName(g.Args[0], gv, pv); q.equal {
 					r = q

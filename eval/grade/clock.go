@@ -1,6 +1,7 @@
 package grade
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,12 @@ import (
 // day if a.m. or p.m. was given.
 func clock(s string) (minutes int, half, ok bool) {
 	s = strings.ToLower(strings.NewReplacer(".", "", " ", "").Replace(wording.Bare(s)))
+	switch s {
+	case "noon", "12noon", "12:00noon":
+		return 12 * 60, true, true
+	case "midnight", "12midnight", "12:00midnight":
+		return 0, true, true
+	}
 	noon := 0
 	if t, found := strings.CutSuffix(s, "pm"); found {
 		s, half, noon = t, true, 12
@@ -38,9 +45,20 @@ func clock(s string) (minutes int, half, ok bool) {
 	return 60*h + m, half || h > 12, true
 }
 
+var (
+	// withZero matches a time that cannot be a ratio.
+	withZero = regexp.MustCompile(`^[0-9]{1,2}:0[0-9]$`)
+	// shortRatio matches a ratio that cannot be a time.
+	shortRatio = regexp.MustCompile(`^[0-9]{1,2}:[0-9]$`)
+)
+
 // clocks compares times of day if at least one says a.m. or p.m.
 func clocks(gold, prediction string) (result, bool) {
-	if len(gold) > 40 || len(prediction) > 40 || !strings.ContainsAny(gold+prediction, "mM") {
+	if len(gold) > 40 || len(prediction) > 40 ||
+		!strings.ContainsAny(gold+prediction, "mM") && !strings.Contains(gold+prediction, "noon") {
+		if withZero.MatchString(gold) && shortRatio.MatchString(prediction) {
+			return no("a time of day against a ratio"), true // 2:05 is not 2:5
+		}
 		return result{}, false
 	}
 	g, gh, ok := clock(gold)

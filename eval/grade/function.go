@@ -44,13 +44,22 @@ var constantNames = []string{"c", "k", "C", "K"}
 
 // sameConstantName gives the constant in p's function the name it has in g's: f(x) = kx answers f(x) = cx.
 func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
-	if !isApplication(name) {
+	var given []string
+	switch {
+	case isApplication(name):
+		given = arguments(name)
+	case name.Op == formula.Sym && slices.Contains(unknowns, name.Name): // y = Ce^x
+		given = arguable
+	default:
 		return no("")
+	}
+	if q := c.sameConstantPair(given, g, p); q.equal {
+		return q
 	}
 	rest := func(x *formula.Expr) string {
 		var list []string
 		for _, v := range formula.Variables(x) {
-			if !slices.Contains(arguments(name), v) {
+			if !slices.Contains(given, v) {
 				list = append(list, v)
 			}
 		}
@@ -60,7 +69,7 @@ func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
 		return list[0]
 	}
 	a, b := rest(g), rest(p)
-	other := append([]string{"a", "b", "m", "lambda", "alpha"}, constantNames...)
+	other := append([]string{"a", "b", "m", "lambda", "alpha", "A", "C_1", "c_1"}, constantNames...)
 	if !slices.Contains(other, a) || !slices.Contains(other, b) ||
 		!slices.Contains(constantNames, a) && !slices.Contains(constantNames, b) {
 		return no("")
@@ -68,6 +77,35 @@ func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
 	r := c.same(g, formula.Rename(p, b, a))
 	r.why += "; the constant has another name"
 	return r.by(Convention)
+}
+
+var (
+	// unknowns are names of functions that are written without their argument, arguable names of arguments.
+	unknowns = []string{"y", "u", "v", "w", "z", "x"}
+	arguable = []string{"x", "t"}
+	// constantPairs are the names of two constants of integration.
+	constantPairs = [][]string{{"C_1", "C_2"}, {"c_1", "c_2"}, {"A", "B"}, {"C", "D"}}
+)
+
+// sameConstantPair gives the two constants of integration in p the names that they have in g, in either order.
+func (c *comparer) sameConstantPair(given []string, g, p *formula.Expr) result {
+	pair := func(x *formula.Expr) []string {
+		return slices.DeleteFunc(formula.Variables(x), func(v string) bool { return slices.Contains(given, v) })
+	}
+	a, b := pair(g), pair(p)
+	isPair := func(names []string) bool {
+		return slices.ContainsFunc(constantPairs, func(q []string) bool { return slices.Equal(q, names) })
+	}
+	if !isPair(a) || !isPair(b) || a[0] == "A" && b[0] == "A" {
+		return no("")
+	}
+	for _, to := range [][]string{{a[0], a[1]}, {a[1], a[0]}} {
+		if r := c.same(g, renamed(p, b, to)); r.equal {
+			r.why += "; the constants have other names"
+			return r.by(Convention)
+		}
+	}
+	return no("")
 }
 
 var (

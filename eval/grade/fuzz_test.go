@@ -28,6 +28,10 @@ func hostile() []string {
 		repeat("7", 5900), repeat("7", 100_000), "0." + repeat("3", 5900), repeat("\\sqrt{2}+", 400) + "1",
 		"\\sqrt{" + repeat("9", 3000) + "}", repeat("\\sin 1\\cdot", 300) + "1", repeat("\\ln ", 400) + "2", "e^{" +
 			repeat("e^{", 100) + "1" + repeat("}", 101),
+		repeat("1+\\dots+", 300) + "n", "1\\cdot2" + repeat("\\cdots n", 300), repeat("1+2+\\dots+n\\cdot(", 60) + "1" +
+			repeat(")", 60), "1+2+\\dots+10^{400}", "1\\cdot2\\cdots10^{9}", "x_1+\\dots+x_{" + repeat("n", 900) + "}",
+		"\\Gamma(" + repeat("\\Gamma(", 60) + "9" + repeat(")", 61), "\\binom{10^6}{" + repeat("1,", 300) + "1}",
+		repeat("```math\n", 3000), repeat("\\frac{1}{2} is ", 1500), repeat("A\\cup B\\cap ", 100) + "C",
 		"\\gcd(" + repeat("9", 2000) + "," + repeat("8", 2000) + ")", "\\binom{10^9}{10^9}", "1/0", "0^0", "0/0",
 		"\\tan\\frac{\\pi}{2}", "\\infty-\\infty", "x_{" + repeat("i", 2000) + "}", repeat("and ", 1000),
 		repeat("answer: ", 3000), repeat("answer is ", 3000), "\xff\xfe\\boxed{\xff}",

@@ -236,6 +236,9 @@ func compareTexts(gold, prediction string) result {
 	if r, ok := integerSets(gold, prediction); ok {
 		return r
 	}
+	if r, ok := ordinals(gold, prediction); ok {
+		return r
+	}
 	gold, prediction = permutationsInWords(gold), permutationsInWords(prediction)
 	if strings.Contains(gold, "mod") {
 		gold, prediction = withModulus(gold), withModulus(prediction)
@@ -288,7 +291,7 @@ func compareTexts(gold, prediction string) result {
 // withoutDerivative takes the right side of an equation dy/dx = 3x^2 or (f∘g)(x) = 3x, if only one answer is such.
 func withoutDerivative(gold, prediction string) (string, string) {
 	if both := gold + prediction; !strings.Contains(both, "d") && !strings.Contains(both, ")(") &&
-		!strings.Contains(both, "circ") && !strings.Contains(both, "∘") {
+		!strings.Contains(both, "circ") && !strings.Contains(both, "∘") && !strings.Contains(both, "partial") {
 		return gold, prediction
 	}
 	g, p := derivative.FindStringSubmatch(gold), derivative.FindStringSubmatch(prediction)
@@ -302,7 +305,8 @@ func withoutDerivative(gold, prediction string) (string, string) {
 }
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
-var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z]|` +
+var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{\\partial(?:\^?[0-9])? ?[a-zA-Z]?\}\{\\partial ?[a-z](?:\^?[0-9])?\}|` +
+	`\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z]|` +
 	`\(? ?[fgh] ?(?:\\circ|∘|[-+]) ?[fgh] ?\)? ?\([a-z]\))[^=]*=([^=]+)$`)
 
 // hyphen matches the hyphen of one-to-one; between single letters it is a minus.
@@ -322,6 +326,9 @@ func compareParsed(gold, prediction string, thousands bool, b *formula.Budget) r
 	p, err := latex.Parse(prediction, thousands)
 	if err != nil {
 		return unsure("the answer is not understood: " + err.Error())
+	}
+	if g.Op == formula.Base && strings.ContainsAny(g.Name, "abcdef") && strings.EqualFold(g.Name, wording.Bare(prediction)) {
+		return yes("equal digits; only one side names the base").by(Convention)
 	}
 	c := comparer{Budget: *b}
 	r := c.same(g, inGoldNotation(g, p, prediction))

@@ -157,6 +157,12 @@ func (c *comparer) bases(g, p *formula.Expr) result {
 // values compares by exact arithmetic, by canonical form, and at points: float64 with error bounds proves a
 // difference, 256 bits count two values as equal.
 func (c *comparer) values(g, p *formula.Expr) result {
+	if g.Has(isEndless) || p.Has(isEndless) {
+		if c.SameForm(g, p) {
+			return yes("the same canonical form")
+		}
+		return c.structure(g, p)
+	}
 	if g.IsInfinite() || p.IsInfinite() {
 		if c.signless(g) == c.signless(p) {
 			return yes("the same infinity")
@@ -203,6 +209,13 @@ func (c *comparer) values(g, p *formula.Expr) result {
 	return c.agreement(g, p, vars, valid)
 }
 
+// isEndless reports whether x is a sum, a product, an integral or a limit whose bounds are infinite. Its value is not
+// computed.
+func isEndless(x *formula.Expr) bool {
+	return x.Op == formula.Func && len(x.Args) > 1 &&
+		slices.ContainsFunc(x.Args[1:], func(a *formula.Expr) bool { return a.IsInfinite() })
+}
+
 // agreement compares at 256 bits at the points where both sides have a value.
 func (c *comparer) agreement(g, p *formula.Expr, vars []string, at []formula.Point) result {
 	if len(vars) == 0 {
@@ -228,10 +241,27 @@ func (c *comparer) agreement(g, p *formula.Expr, vars []string, at []formula.Poi
 	switch {
 	case decided >= 3, decided == 1 && len(vars) == 0:
 		return yes("equal values to 180 bits")
-	case len(at) >= 3 && decided == 0:
-		return c.structure(g, p)
+	}
+	if c.sameRounding(g, p, vars) {
+		return yes("equal values at rational numbers").by(Convention)
 	}
 	return c.structure(g, p)
+}
+
+// sameRounding compares formulas that round a variable, such as ⌊x+1⌋, at rational numbers, where they have exact values.
+func (c *comparer) sameRounding(g, p *formula.Expr, vars []string) bool {
+	if len(vars) == 0 || len(vars) > 3 || !g.Has(isRounding) && !p.Has(isRounding) {
+		return false
+	}
+	at := append(formula.Points(vars, false), naturalPoints(vars)...)
+	for i := range at {
+		a, ok := c.Rational(formula.Substitute(g, &at[i]))
+		b, ok2 := c.Rational(formula.Substitute(p, &at[i]))
+		if !ok || !ok2 || a.Cmp(b) != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // structure is the last resort: equal trees are equal, others stay undecided.

@@ -65,6 +65,9 @@ func (c *comparer) unsolved(x *formula.Expr) bool {
 // setOperations compares unions and intersections of sets that are only names.
 func (c *comparer) setOperations(g, p *formula.Expr) result {
 	if g.Op == p.Op {
+		outer := c.inSet
+		c.inSet = outer || g.Op == formula.Union || g.Op == formula.Intersection // 2 is no set
+		defer func() { c.inSet = outer }()
 		r := no("")
 		switch a, b := operands(g), operands(p); {
 		case len(a) > maxList || len(b) > maxList:
@@ -80,6 +83,9 @@ func (c *comparer) setOperations(g, p *formula.Expr) result {
 		if r.equal {
 			return r
 		}
+	}
+	if sameSets(g, p) {
+		return yes("the same set by the laws of union and intersection")
 	}
 	return unsure("sets that are not computed")
 }
@@ -205,6 +211,9 @@ func (c *comparer) region(x *formula.Expr) ([]piece, bool) {
 func (c *comparer) regionOfUnion(x *formula.Expr) ([]piece, bool) {
 	var all []piece
 	for _, term := range operands(x) {
+		if term.IsScalar() && !formula.IsCollection(term) && term.Op != formula.Unit { // 2 is no set
+			return nil, false
+		}
 		s, ok := c.region(term)
 		if !ok {
 			return nil, false

@@ -32,6 +32,9 @@ func (c *comparer) solve(l *formula.Expr, rel string, r *formula.Expr) ([]piece,
 	if l.Has(formula.IsImaginary) || r.Has(formula.IsImaginary) {
 		return nil, false
 	}
+	if list, ok := c.solveLinear(l, rel, r, vars[0]); ok {
+		return list, true
+	}
 	f, ok := c.Canonical(formula.Difference(l, r))
 	if !ok {
 		return nil, false
@@ -47,6 +50,34 @@ func (c *comparer) solve(l *formula.Expr, rel string, r *formula.Expr) ([]piece,
 		return nil, false
 	}
 	return signPieces(num, den, zeros, poles, rel)
+}
+
+// solveLinear solves ax + b rel r, where r is an irrational number and a and b are rational.
+func (c *comparer) solveLinear(l *formula.Expr, rel string, r *formula.Expr, v string) ([]piece, bool) {
+	if len(formula.Variables(r)) > 0 {
+		l, r, rel = r, l, flip(rel)
+	}
+	if _, ok := c.Rational(r); ok || len(formula.Variables(r)) > 0 {
+		return nil, false
+	}
+	f, ok := c.Canonical(l)
+	if !ok || len(f.Den) != 1 {
+		return nil, false
+	}
+	den, ok := f.Den[""]
+	p, ok2 := coefficients(f.Num, v)
+	if !ok || !ok2 || len(p) != 2 {
+		return nil, false
+	}
+	a, b := new(big.Rat).Quo(p[1], den.Coef), new(big.Rat).Quo(p[0], den.Coef)
+	if a.Sign() < 0 {
+		rel = flip(rel)
+	}
+	e, ok := c.end(formula.Quotient(formula.Difference(r, formula.Number(b)), formula.Number(a)))
+	if !ok {
+		return nil, false
+	}
+	return halfLine(rel, e)
 }
 
 func isAbs(x *formula.Expr) bool {

@@ -58,6 +58,10 @@ func isKindOf(words, quality string) bool {
 var dayOfMonth = regexp.MustCompile(`\b((?:Jan|Febr)uary [0-9]{1,2}|(?:March|April|May|June|July|August) [0-9]{1,2}|` +
 	`(?:Septem|Octo|Novem|Decem)ber [0-9]{1,2})(?:st|nd|rd|th)\b`)
 
+// dayBefore matches a date with the day first: 14 March, 14th of March.
+var dayBefore = regexp.MustCompile(`^(?:the )?([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ((?:Jan|Febr)uary|March|April|May|June|` +
+	`July|August|(?:Septem|Octo|Novem|Decem)ber)$`)
+
 // shortMonth matches an abbreviation before a day: Oct. 31.
 var shortMonth = regexp.MustCompile(`\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.? [0-9]{1,2}`)
 
@@ -73,7 +77,7 @@ func withoutOrdinal(s string) string {
 	s = shortMonth.ReplaceAllStringFunc(s, func(m string) string {
 		return monthNames[m[:3]] + m[len(strings.TrimRight(m, "0123456789 ")):]
 	})
-	return dayOfMonth.ReplaceAllString(s, "$1")
+	return dayOfMonth.ReplaceAllString(dayBefore.ReplaceAllString(s, "$2 $1"), "$1")
 }
 
 // sameNames compares lists of names that "and" joins, in any order: Alice and Bob.

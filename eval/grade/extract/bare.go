@@ -14,7 +14,7 @@ var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "math
 	"end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
 	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
 
-// withDelimiters puts formulas without delimiters between dollar signs, in lines that have none.
+// withDelimiters puts formulas without delimiters between dollar signs, in lines that have none and begin with two words.
 func withDelimiters(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -32,24 +32,26 @@ func withDelimiters(s string) string {
 
 func lineWithDelimiters(line string) string {
 	var b strings.Builder
-	words := false
+	words := 0
 	done := 0
 	for i := 0; i < len(line); {
 		n, ok := bareFormula(line[i:])
 		if n == 0 {
 			n = wordLength(line[i:])
-			words = words || n > 1
+			if n > 1 {
+				words++
+			}
 			i += n
 			continue
+		}
+		if ok && words < 2 {
+			return line
 		}
 		if ok {
 			b.WriteString(line[done:i] + "$" + line[i:i+n] + "$")
 			done = i + n
 		}
 		i += n
-	}
-	if !words || done == 0 {
-		return line
 	}
 	return b.String() + line[done:]
 }

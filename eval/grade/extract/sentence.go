@@ -173,9 +173,10 @@ var besides = lazy(`^ *(?:[|/&;]|vs\.?|versus) *\$`)
 
 func startsWithDigit(s string) bool { return s != "" && wording.IsDigit(s[0]) }
 
-// anyOf matches lists that a sentence does not choose from: one of 12, 13.
+// anyOf matches values that a sentence does not choose from: one of 12, 13; a range from 12 to 13.
 var anyOf = lazy(`(?i)\b(?:one|any|some|none) of (?:(?:the )?(?:numbers|values|integers|following|these|` +
-	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )`)
+	`options|candidates):? *)?\$?[-−]?[0-9][^ ]* (?:[$0-9-]|(?:or|and) )|` +
+	`\b(?:range|interval|domain)s?\b[^.]* from [^ ]+ to [^ ]+$`)
 
 // hasUnknownWords reports whether words that are not a unit follow a value.
 func hasUnknownWords(s string) bool {

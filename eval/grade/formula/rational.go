@@ -3,6 +3,7 @@ package formula
 import (
 	"math"
 	"math/big"
+	"strings"
 )
 
 const (
@@ -52,11 +53,13 @@ func (b *Budget) Rational(x *Expr) (*big.Rat, bool) {
 		if HasPrefix(x) {
 			base = 0 // SetString reads the prefix
 		}
-		n, ok := new(big.Int).SetString(x.Name, base)
+		whole, frac, _ := strings.Cut(x.Name, ".")
+		n, ok := new(big.Int).SetString(whole+frac, base)
 		if !ok {
 			return nil, false
 		}
-		return new(big.Rat).SetInt(n), true
+		den := new(big.Int).Exp(x.Args[0].Num.Num(), big.NewInt(int64(len(frac))), nil)
+		return new(big.Rat).SetFrac(n, den), true
 	case Add, Mul:
 		return b.fold(x)
 	case Pow:

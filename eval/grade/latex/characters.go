@@ -72,6 +72,8 @@ func plainCharacter(r rune) rune {
 	case r >= 0x1d400 && r < 0x1d6a4: // thirteen alphabets of mathematics: 𝑥
 		k := (r - 0x1d400) % 52
 		return 'A' + k + k/26*('a'-'Z'-1)
+	case r >= 0x1d6a8 && r < 0x1d7ca: // five Greek alphabets of mathematics: 𝜋
+		return greekLetters[(r-0x1d6a8)%58]
 	case r >= 0x660 && unicode.IsDigit(r):
 		return '0' + digitOf(r)
 	case r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x2069,
@@ -80,6 +82,9 @@ func plainCharacter(r rune) rune {
 	}
 	return r
 }
+
+// greekLetters are the letters of a Greek alphabet of mathematics in their order.
+var greekLetters = []rune("ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΘΣΤΥΦΧΨΩ∇αβγδεζηθικλμνξοπρςστυφχψω∂εθκφρπ")
 
 // digitOf returns the value of a digit of any script; ten digits follow each other in each.
 func digitOf(r rune) rune {

@@ -74,11 +74,16 @@ func (l *lexer) command(name string) error {
 			l.emit(tokOp, "×")
 			return nil
 		}
-	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "label", "tag":
+	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "raisebox", "label", "tag":
 		if l.i < len(l.s) && l.s[l.i] == '*' {
 			l.i++
 		}
 		l.group() // nothing to read
+		l.spaced = true
+		return nil
+	case "fcolorbox":
+		l.group()
+		l.group()
 		l.spaced = true
 		return nil
 	case "pmod":

@@ -12,13 +12,17 @@ func numeralOf(text string) *formula.Expr {
 	if v, ok := wording.HanNumeral(text); ok {
 		return formula.Integer(v)
 	}
-	list := strings.Fields(strings.ToLower(strings.NewReplacer("-", " ", ".", " ").Replace(text)))
+	unsigned := strings.TrimLeft(strings.TrimSpace(text), "-−")
+	list := strings.Fields(strings.ToLower(strings.NewReplacer("-", " ", ".", " ").Replace(unsigned)))
 	if len(list) == 0 || len(list) > 30 {
 		return nil
 	}
 	sign := list[0] == "negative" || list[0] == "minus"
 	if sign {
 		list = list[1:]
+	}
+	if unsigned != strings.TrimSpace(text) { // -seven
+		sign = !sign
 	}
 	v, n := wording.Numeral(list)
 	if n > 0 && sign {

@@ -15,6 +15,12 @@ type notation struct {
 }
 
 var notations = []notation{
+	{"ll ", regexp.MustCompile(`^\\text\{ *([Aa]ll (?:real )?(?:numbers?|values?)[^{}\\]*(?:than|at least|at most|between)` +
+		`[^{}\\]*)\}$`), "$1"},
+	{"^", regexp.MustCompile(`([0-9])\^(?:o|\{ *o *\})( |$|[^a-zA-Z])`), `$1^\circ $2`},
+	{"choose", regexp.MustCompile(`(^|[ (=+*])([0-9]+|[a-z]) choose ([0-9]+|[a-z])($|[ .)=+*])`), `$1\binom{$2}{$3}$4`},
+	{"plus or minus", regexp.MustCompile(`(?:\\text\{ *)?\bplus or minus\b *\}?`), `\pm `},
+	{"€", regexp.MustCompile(`^(€? ?-?[0-9]+),([0-9]{2})( ?€?)$`), "$1.$2$3"},
 	{"C", regexp.MustCompile(`(?:\{\})?[_^]\{?([0-9a-z]+)\}? ?C_\{?([0-9a-z]+)\}?`), `\binom{$1}{$2}`}, // {}_7C_3
 	// {}_5P_2
 	{"P", regexp.MustCompile(`(?:\{\}|(^|[^0-9A-Za-z)}\]]))[_^]\{?([0-9a-z]+)\}? ?P_\{?([0-9a-z]+)\}?`),

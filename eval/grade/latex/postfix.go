@@ -151,7 +151,7 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 	switch {
 	case x.Op == formula.Sym:
 		return formula.Symbol(x.Name + "_" + sub), nil
-	case x.Op == formula.Num && x.Num.IsInt() && !x.Decimal, x.Op == formula.Mul && sub != "":
+	case x.Op == formula.Num, x.Op == formula.Mul && sub != "":
 		base, ok := baseNamed(sub)
 		if !ok {
 			return nil, fmt.Errorf("%q is not a base", sub)
@@ -160,7 +160,7 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 		if !ok {
 			return nil, errors.New("a subscript after a product")
 		}
-		if _, ok := new(big.Int).SetString(digits, base); !ok {
+		if _, ok := new(big.Int).SetString(strings.Replace(digits, ".", "", 1), base); !ok {
 			return nil, fmt.Errorf("%s has digits that base %d has not", digits, base)
 		}
 		return &formula.Expr{Op: formula.Base, Name: digits, Args: []*formula.Expr{formula.Integer(int64(base))}}, nil
@@ -168,11 +168,17 @@ func (p *parser) subscript(x *formula.Expr) (*formula.Expr, error) {
 	return nil, errors.New("a subscript after something other than a name")
 }
 
+// baseDigits returns the digits that a number was written with.
 func baseDigits(x *formula.Expr) (string, bool) {
-	if x.Op == formula.Num {
-		return x.Num.Num().String(), true
+	switch {
+	case x.Op != formula.Num || !x.Decimal && !x.Num.IsInt():
+		return "", false
+	case x.Decimals > 0 && x.Decimals < 60:
+		return x.Num.FloatString(x.Decimals), true
+	case x.Decimal:
+		return "", false
 	}
-	return "", false
+	return x.Num.Num().String(), true
 }
 
 // readNumber turns the text of a number token into a node.

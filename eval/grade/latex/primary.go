@@ -29,6 +29,9 @@ func (p *parser) primary() (*formula.Expr, error) {
 			isFunctionName(next[1]) && next[2].text == "(" {
 			return p.composition(t.text)
 		}
+		if t.text == "Gamma" && p.isOp("(") {
+			return p.gamma()
+		}
 		return formula.Symbol(t.text), nil
 	case tokFunc:
 		return p.function(t.text)
@@ -188,10 +191,36 @@ func (p *parser) fraction(text string) (*formula.Expr, error) {
 	if err != nil {
 		return nil, err
 	}
+	if text == "binom" && b.Op == formula.Set {
+		return multinomial(a, b.Args)
+	}
 	if text == "binom" {
 		return formula.Call("binom", a, b), nil
 	}
 	return formula.Quotient(a, b), nil
+}
+
+// gamma reads (x) after Γ, which is (x-1)!.
+func (p *parser) gamma() (*formula.Expr, error) {
+	p.i++
+	x, err := p.tuple('(')
+	if err != nil {
+		return nil, err
+	}
+	return formula.Call("fact", formula.Difference(x, formula.Integer(1))), nil
+}
+
+// multinomial returns n!/(a!b!…), where a+b+… must be n.
+func multinomial(n *formula.Expr, list []*formula.Expr) (*formula.Expr, error) {
+	b := formula.NewBudget(1000)
+	if !b.SameForm(n, formula.Sum(list...)) {
+		return nil, errors.New("a multinomial coefficient of numbers with another sum")
+	}
+	factors := []*formula.Expr{formula.Call("fact", n)}
+	for _, x := range list {
+		factors = append(factors, formula.Power(formula.Call("fact", x), formula.Integer(-1)))
+	}
+	return formula.Product(factors...), nil
 }
 
 // absolute reads an absolute value, or the determinant of a matrix, up to its closing bar.
