@@ -14,7 +14,7 @@ import (
 // understood. A gold answer that is not understood is an error of the data: every answer in other words would be
 // wrong.
 func CheckGold(gold string) error {
-	gold = goldAnswer(latex.PlainCharacters(gold))
+	gold = goldAnswer(extract.Unfenced(latex.PlainCharacters(gold)))
 	switch {
 	case gold == "":
 		return errors.New("the gold answer is empty")

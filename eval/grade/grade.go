@@ -52,7 +52,8 @@ type Verdict struct {
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {
-	gold, prediction = latex.PlainCharacters(gold), extract.Unfenced(extract.FirstTurn(latex.PlainCharacters(prediction)))
+	gold = extract.Unfenced(latex.PlainCharacters(gold))
+	prediction = extract.Unfenced(extract.FirstTurn(latex.PlainCharacters(prediction)))
 	if len(prediction) <= 200 {
 		prediction = withoutQuantifier(wording.FromChinese(prediction))
 	}
@@ -84,7 +85,7 @@ var wordsInSentence = regexp.MustCompile(`^[A-Z][A-Za-z' -]* (?:is|are|was|were|
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
-	gold = latex.PlainCharacters(gold)
+	gold = extract.Unfenced(latex.PlainCharacters(gold))
 	f := extract.FromResponse(response)
 	if f.Text == "" {
 		return Verdict{Sure: f.Sure, Reason: f.How}

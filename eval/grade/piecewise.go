@@ -98,6 +98,9 @@ func (c *comparer) casesAgainstOne(g, p *formula.Expr) result {
 	if p.Op == formula.Cases {
 		x, other = p, g
 	}
+	if r, ok := c.casesByParity(x, other); ok {
+		return r
+	}
 	vars := formula.Variables(x.Args...)
 	if !other.IsScalar() || len(vars) != 1 {
 		return unsure("cases against one expression")

@@ -109,8 +109,7 @@ func subject(x *formula.Expr) *formula.Expr {
 		return nil
 	}
 	if v := formula.Variables(x); len(v) == 1 && !x.Has(func(n *formula.Expr) bool {
-		return n.Op == formula.Func &&
-			n.Name != "abs"
+		return n.Op == formula.Func && n.Name != "abs" && n.Name != "ln"
 	}) &&
 		!slices.ContainsFunc(x.Args, isApplication) {
 		return formula.Symbol(v[0])
@@ -353,7 +352,7 @@ func (c *comparer) bounded(l *formula.Expr, rel string, r *formula.Expr) ([]piec
 		b, ok2 := c.bounded(l, rel, choose(r, false))
 		return intersect(a, b), ok && ok2 && rel == "!="
 	}
-	if l.Op == formula.Sym || isSimple(l) && !isAbs(l) {
+	if l.Op == formula.Sym || isSimple(l) && !isAbs(l) && !isLogarithm(l) {
 		if e, ok := c.end(r); ok {
 			return halfLine(rel, e)
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 // Inequalities in one variable that are solved: rational functions with rational coefficients whose numerator and
-// denominator split into factors of degree one and two, and absolute values against constants.
+// denominator split into factors of degree one and two, and absolute values, logarithms, powers of constants and roots against
+// constants.
 
 const (
 	maxDegree      = 6
@@ -42,7 +43,7 @@ func (c *comparer) solve(l *formula.Expr, rel string, r *formula.Expr) ([]piece,
 	num, ok := coefficients(f.Num, vars[0])
 	den, ok2 := coefficients(f.Den, vars[0])
 	if !ok || !ok2 {
-		return nil, false
+		return c.solveMonotone(l, rel, r)
 	}
 	zeros, ok := c.realRoots(num)
 	poles, ok2 := c.realRoots(den)

@@ -3,7 +3,7 @@ package extract
 import "strings"
 
 // mathFence matches a fenced block of LaTeX: ```math.
-var mathFence = lazy("```[ \t]*(?:math|katex|[Ll]a[Tt]e[Xx]|tex)[ \t]*\n((?s:.*?))\n?[ \t]*```")
+var mathFence = lazy("```[ \t]*(?:math|katex|[Ll]a[Tt]e[Xx]|tex)[ \t]*\n([^`]+)```")
 
 // ownDelimiters begin the formulas of a block that needs none around it.
 var ownDelimiters = []string{"$", `\(`, `\[`, `\begin{equation`, `\begin{align`, `\begin{gather`}
@@ -23,13 +23,14 @@ func Unfenced(s string) string {
 	var b strings.Builder
 	end := 0
 	for _, m := range mathFence.FindAllStringSubmatchIndex(s, -1) {
-		b.WriteString(s[end:m[0]])
 		inside := strings.TrimSpace(s[m[2]:m[3]])
-		if delimited(inside) {
-			b.WriteString(inside)
-		} else {
-			b.WriteString("$$\n" + inside + "\n$$")
+		if inside == "" {
+			continue
 		}
+		if !delimited(inside) {
+			inside = "$$\n" + inside + "\n$$"
+		}
+		b.WriteString(s[end:m[0]] + inside)
 		end = m[1]
 	}
 	if end == 0 {

@@ -21,7 +21,9 @@ func (l *lexer) backslash() error {
 	if !wording.IsLetter(c) {
 		l.i++
 		switch c {
-		case '{', '}', '|':
+		case '|': // a norm
+			l.emit(tokOp, "|")
+		case '{', '}':
 			if c == '{' {
 				l.brackets++
 			} else if c == '}' {
