@@ -16,19 +16,22 @@ var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "math
 
 // withDelimiters puts formulas without delimiters between dollar signs, in lines that have none and begin with two words.
 func withDelimiters(s string) string {
-	if !strings.Contains(s, `\`) {
+	if !strings.ContainsAny(s, `\^!`) && !strings.Contains(s, "{,}") {
 		return s
 	}
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		if strings.Contains(line, `\`) && len(line) <= maxStatement && !delimited(line) &&
+		if len(line) <= maxStatement && !delimited(line) &&
 			!strings.Contains(line, `\]`) && !strings.Contains(line, `\begin`) && !strings.Contains(line, `\end`) &&
 			!strings.Contains(line, `\\`) && !strings.Contains(line, "boxed") {
-			lines[i] = lineWithDelimiters(line)
+			lines[i] = lineWithDelimiters(factorialAtEnd.ReplaceAllString(line, " $$${1}!$$${2}"))
 		}
 	}
 	return strings.Join(lines, "\n")
 }
+
+// factorialAtEnd matches a factorial before a full stop, which no emphasis is.
+var factorialAtEnd = lazy(` ([0-9]+)!(\.(?: |$))`)
 
 func lineWithDelimiters(line string) string {
 	var b strings.Builder
@@ -67,7 +70,7 @@ func wordLength(s string) int {
 
 // bareFormula returns the length of the formula that s begins with, and whether it has a command.
 func bareFormula(s string) (n int, ok bool) {
-	depth := 0 // of round and square brackets
+	depth := 0 // of brackets
 	end := 0   // of the formula, without spaces and signs of the sentence after it
 	for n < len(s) {
 		k, command := atomLength(s[n:])
@@ -75,11 +78,8 @@ func bareFormula(s string) (n int, ok bool) {
 		case k > 0:
 			ok = ok || command
 			n += k
-			if end = n; c == '(' || c == '[' {
-				depth++
-			} else if c == ')' || c == ']' {
-				depth--
-			}
+			end = n
+			depth += nesting(s[n-k:])
 			if depth < 0 {
 				return n - k, ok
 			}
@@ -99,6 +99,17 @@ func bareFormula(s string) (n int, ok bool) {
 	return end, ok
 }
 
+// nesting returns 1 if s begins with a bracket that opens, -1 if with one that closes.
+func nesting(s string) int {
+	switch {
+	case s[0] == '(' || s[0] == '[' || strings.HasPrefix(s, `\{`):
+		return 1
+	case s[0] == ')' || s[0] == ']' || strings.HasPrefix(s, `\}`):
+		return -1
+	}
+	return 0
+}
+
 // atomLength returns the length of the part of a formula that s begins with, 0 if there is none, and whether it is a
 // command of mathematics. One letter that is no word is a variable.
 func atomLength(s string) (n int, command bool) {
@@ -115,11 +126,11 @@ func atomLength(s string) (n int, command bool) {
 		}
 		return 1, false
 	case c == '{':
-		return max(latex.MatchBrace(s, 0)+1, 0), false
+		return max(latex.MatchBrace(s, 0)+1, 0), strings.HasPrefix(s, "{,}")
 	case c == '\\':
 		return commandLength(s)
 	case strings.IndexByte("+-/^_=<>|()[]!'%", c) >= 0:
-		return 1, false
+		return 1, c == '^'
 	}
 	return 0, false
 }
@@ -131,7 +142,7 @@ func commandLength(s string) (n int, command bool) {
 	name := s[1:n]
 	if name == "" {
 		if len(s) > 1 && strings.IndexByte("%{}|,;:! $", s[1]) >= 0 {
-			return 2, false
+			return 2, s[1] == '%' || s[1] == '{'
 		}
 		return 0, false
 	}

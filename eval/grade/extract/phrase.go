@@ -41,7 +41,7 @@ func answerPhrase(s string) (Found, bool) {
 }
 
 // formulaEnd matches what shows that an exclamation mark is a factorial sign: the end of a formula or a full stop.
-var formulaEnd = lazy(`!(?:\.|\$|\\\)|\\\])`)
+var formulaEnd = lazy(`!\s*(?:\.|\$|\\\)|\\\])`)
 
 // firstValue returns the first sentence of a marked answer if it is the answer and the next only adds to it:
 // 12. (A typo says 13.), 12. 3 of them are red.

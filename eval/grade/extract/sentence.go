@@ -27,10 +27,16 @@ var opening = lazy(`(?i)^((so|thus|hence|therefore|then|finally|consequently|erg
 	`(?:giving|leaving|yielding|making)(?: us)? |(we|i) (get|got|find|found|obtain|have) (that )?|` +
 	`(the )?(final |grand )?(total|result|sum|solution|area|volume|probability|value|number)( [a-z]+){0,4}: *)`)
 
+// resultOf matches a sentence that gives the result of the one before it, without words: This gives 2^{10}.
+var resultOf = lazy(`(?i)^(?:this|that|which) (?:gives|yields)(?: us)? ([^a-z].*|[a-z]\b.*)$`)
+
 // unopened drops what opens a sentence before its value: So we get.
 func unopened(s string) string {
 	for range 2 {
 		s = Statement(opening.ReplaceAllString(Statement(s), ""))
+	}
+	if m := resultOf.FindStringSubmatch(s); m != nil {
+		return Statement(m[1])
 	}
 	return s
 }
@@ -229,7 +235,7 @@ func isVariable(word string) bool { return len(word) == 1 && !strings.Contains("
 var clauses = lazy(`^[A-Z][a-z]+[ ,].*, `)
 
 // equalTo matches a verb after a formula, and the start of its value.
-var equalTo = lazy(`^ (?:equals|is|becomes|gives) [$\\0-9(-]`)
+var equalTo = lazy(`^ (?:equals|is|becomes|gives?|yields?|makes?) [$\\0-9(-]`)
 
 func notLetter(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '-' && r != '’' }
 

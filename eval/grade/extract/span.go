@@ -99,7 +99,7 @@ func mainSpans(clause string) []span {
 }
 
 // verbs stand before the value of a clause.
-var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " get ", " have ", " gets ", " has ",
+var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " give ", " get ", " have ", " gets ", " has ",
 	" had ",
 	" makes ", " made ", " costs ", " cost ", " earns ", " earned ", " needs ", " needed ", " takes ", " take ",
 	" took ", " scored ", " sold ", " sells ", " pays ",
