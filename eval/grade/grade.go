@@ -231,14 +231,10 @@ func compareTexts(gold, prediction string) result {
 		return r
 	}
 	prediction = strings.TrimSpace(strings.TrimPrefix(prediction, `\displaystyle`))
-	if r, ok := clocks(gold, prediction); ok {
-		return r
-	}
-	if r, ok := integerSets(gold, prediction); ok {
-		return r
-	}
-	if r, ok := ordinals(gold, prediction); ok {
-		return r
+	for _, compared := range []func(gold, prediction string) (result, bool){clocks, integerSets, ordinals} {
+		if r, ok := compared(gold, prediction); ok {
+			return r
+		}
 	}
 	gold, prediction = permutationsInWords(gold), permutationsInWords(prediction)
 	if strings.Contains(gold, "mod") {

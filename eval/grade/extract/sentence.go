@@ -68,13 +68,12 @@ func reduce(s string) string {
 	if m := onlyOne.FindStringSubmatch(s); m != nil {
 		return Statement(m[1])
 	}
-	if anyOf.MatchString(s) {
+	switch {
+	case anyOf.MatchString(s):
 		return ""
-	}
-	if m := labelledList.FindStringSubmatch(s); m != nil {
-		return listOf(m[1], ", ")
-	}
-	if counterfactual.MatchString(s) || disbelieved(s) {
+	case labelledList.MatchString(s):
+		return enumeration(s)
+	case counterfactual.MatchString(s) || disbelieved(s):
 		return s
 	}
 	s = withoutAside(restatedAsChoice(s))

@@ -83,11 +83,6 @@ func (l *lexer) command(name string) error {
 		l.group() // nothing to read
 		l.spaced = true
 		return nil
-	case "fcolorbox":
-		l.group()
-		l.group()
-		l.spaced = true
-		return nil
 	case "pmod":
 		l.modulus("mod")
 		return nil

@@ -15,6 +15,7 @@ type notation struct {
 }
 
 var notations = []notation{
+	{"fcolorbox", regexp.MustCompile(`\\fcolorbox *\{[^{}]*\} *\{[^{}]*\}`), ""},
 	{"ll ", regexp.MustCompile(`^\\text\{ *([Aa]ll (?:real )?(?:numbers?|values?)[^{}\\]*(?:than|at least|at most|between)` +
 		`[^{}\\]*)\}$`), "$1"},
 	{"^", regexp.MustCompile(`([0-9])\^(?:o|\{ *o *\})( |$|[^a-zA-Z])`), `$1^\circ $2`},
