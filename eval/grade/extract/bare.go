@@ -14,20 +14,23 @@ var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "math
 	"end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
 	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
 
-// withDelimiters puts formulas without delimiters between dollar signs, in lines that have none and begin with two words.
+// withDelimiters puts formulas without delimiters between dollar signs, in lines near the end that have none and begin with
+// two words.
 func withDelimiters(s string) string {
 	if !strings.ContainsAny(s, `\^!`) && !strings.Contains(s, "{,}") {
 		return s
 	}
-	lines := strings.Split(s, "\n")
+	end := tail(s, maxStatement)
+	head := s[:len(s)-len(end)]
+	lines := strings.Split(end, "\n")
 	for i, line := range lines {
-		if len(line) <= maxStatement && !delimited(line) &&
+		if !delimited(line) &&
 			!strings.Contains(line, `\]`) && !strings.Contains(line, `\begin`) && !strings.Contains(line, `\end`) &&
 			!strings.Contains(line, `\\`) && !strings.Contains(line, "boxed") {
 			lines[i] = lineWithDelimiters(factorialAtEnd.ReplaceAllString(line, " $$${1}!$$${2}"))
 		}
 	}
-	return strings.Join(lines, "\n")
+	return head + strings.Join(lines, "\n")
 }
 
 // factorialAtEnd matches a factorial before a full stop, which no emphasis is.
