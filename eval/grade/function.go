@@ -45,11 +45,15 @@ var constantNames = []string{"c", "k", "C", "K"}
 // sameConstantName gives the constant in p's function the name it has in g's: f(x) = kx answers f(x) = cx.
 func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
 	var given []string
+	other := append([]string{"a", "b", "m", "lambda", "alpha"}, constantNames...)
 	switch {
 	case isApplication(name):
 		given = arguments(name)
 	case name.Op == formula.Sym && slices.Contains(unknowns, name.Name): // y = Ce^x
-		given = arguable
+		given, other = arguable, ofIntegration
+		if !slices.ContainsFunc(formula.Variables(g), func(v string) bool { return slices.Contains(given, v) }) {
+			return no("")
+		}
 	default:
 		return no("")
 	}
@@ -69,9 +73,9 @@ func (c *comparer) sameConstantName(name, g, p *formula.Expr) result {
 		return list[0]
 	}
 	a, b := rest(g), rest(p)
-	other := append([]string{"a", "b", "m", "lambda", "alpha", "A", "C_1", "c_1"}, constantNames...)
 	if !slices.Contains(other, a) || !slices.Contains(other, b) ||
-		!slices.Contains(constantNames, a) && !slices.Contains(constantNames, b) {
+		!slices.Contains(constantNames, a) && !slices.Contains(constantNames, b) ||
+		name.Op == formula.Sym && a[0] != 'C' && b[0] != 'C' {
 		return no("")
 	}
 	r := c.same(g, formula.Rename(p, b, a))
@@ -83,7 +87,9 @@ var (
 	// unknowns are names of functions that are written without their argument, arguable names of arguments.
 	unknowns = []string{"y", "u", "v", "w", "z", "x"}
 	arguable = []string{"x", "t"}
-	// constantPairs are the names of two constants of integration.
+	// ofIntegration are the names of a constant of integration.
+	ofIntegration = []string{"C", "K", "k", "c", "A", "C_1", "c_1"}
+	// constantPairs are the names of two constants of integration. Only those with subscripts are surely such.
 	constantPairs = [][]string{{"C_1", "C_2"}, {"c_1", "c_2"}, {"A", "B"}, {"C", "D"}}
 )
 
@@ -96,7 +102,7 @@ func (c *comparer) sameConstantPair(given []string, g, p *formula.Expr) result {
 	isPair := func(names []string) bool {
 		return slices.ContainsFunc(constantPairs, func(q []string) bool { return slices.Equal(q, names) })
 	}
-	if !isPair(a) || !isPair(b) || a[0] == "A" && b[0] == "A" {
+	if !isPair(a) || !isPair(b) || len(a[0]) == 1 && len(b[0]) == 1 {
 		return no("")
 	}
 	for _, to := range [][]string{{a[0], a[1]}, {a[1], a[0]}} {

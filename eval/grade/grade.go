@@ -324,7 +324,8 @@ func compareParsed(gold, prediction string, thousands bool, b *formula.Budget) r
 	if err != nil {
 		return unsure("the answer is not understood: " + err.Error())
 	}
-	if g.Op == formula.Base && strings.ContainsAny(g.Name, "abcdef") && strings.EqualFold(g.Name, wording.Bare(prediction)) {
+	if g.Op == formula.Base && strings.ContainsAny(g.Name, "abcdef") &&
+		strings.EqualFold(g.Name, wording.Bare(prediction)) {
 		return yes("equal digits; only one side names the base").by(Convention)
 	}
 	c := comparer{Budget: *b}

@@ -10,15 +10,16 @@ import (
 )
 
 // ordinalNumber matches an ordinal number in digits: 5th, 5^{\text{th}}, 23\text{rd}.
-var ordinalNumber = regexp.MustCompile(`^([0-9]+) ?\^?\{?(?:\\(?:text|mathrm|textrm|textsuperscript)\{)? ?(?:st|nd|rd|th) ?\}{0,2}$`)
+var ordinalNumber = regexp.MustCompile(`^([0-9]+) ?\^?\{?` +
+	`(?:\\(?:text|mathrm|textrm|textsuperscript)\{)? ?(?:st|nd|rd|th) ?\}{0,2}$`)
 
 // ordinalWords are those in words, from first.
-var ordinalWords = []string{"", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-	"eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",
+var ordinalWords = []string{"", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+	"tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",
 	"nineteenth", "twentieth"}
 
-// ordinals compares two answers if one is an ordinal number in digits and the other is one too, in digits or in words. A
-// whole number answers a gold ordinal number, but no ordinal number answers how many there are.
+// ordinals compares two answers if one is an ordinal number in digits and the other is one too, in digits or in
+// words. A whole number answers a gold ordinal number, but no ordinal number answers how many there are.
 func ordinals(gold, prediction string) (result, bool) {
 	if len(gold) > 40 || len(prediction) > 40 {
 		return result{}, false

@@ -248,7 +248,8 @@ func (c *comparer) agreement(g, p *formula.Expr, vars []string, at []formula.Poi
 	return c.structure(g, p)
 }
 
-// sameRounding compares formulas that round a variable, such as ⌊x+1⌋, at rational numbers, where they have exact values.
+// sameRounding compares formulas that round a variable, such as ⌊x+1⌋, at rational numbers, where they have exact
+// values.
 func (c *comparer) sameRounding(g, p *formula.Expr, vars []string) bool {
 	if len(vars) == 0 || len(vars) > 3 || !g.Has(isRounding) && !p.Has(isRounding) {
 		return false

@@ -10,8 +10,8 @@ import (
 )
 
 // Inequalities in one variable that are solved: rational functions with rational coefficients whose numerator and
-// denominator split into factors of degree one and two, and absolute values, logarithms, powers of constants and roots against
-// constants.
+// denominator split into factors of degree one and two, and absolute values, logarithms, powers of constants and roots
+// against constants.
 
 const (
 	maxDegree      = 6

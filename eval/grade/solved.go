@@ -7,8 +7,8 @@ import (
 )
 
 // solveEachOther reports whether two equations in the same variables, each solved for one of them, have the same
-// solutions: y = \log_2 x and x = 2^y. The solutions of a solved equation are the graph of its right side, and all of it
-// satisfies the other.
+// solutions: y = \log_2 x and x = 2^y. The solutions of a solved equation are the graph of its right side, and all
+// of it satisfies the other.
 func (c *comparer) solveEachOther(g, p *formula.Expr) bool {
 	return slices.Equal(formula.Variables(g), formula.Variables(p)) && c.satisfies(g, p) && c.satisfies(p, g)
 }

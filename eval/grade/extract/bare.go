@@ -14,8 +14,8 @@ var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "math
 	"end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
 	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
 
-// withDelimiters puts formulas without delimiters between dollar signs, in lines near the end that have none and begin with
-// two words.
+// withDelimiters puts formulas without delimiters between dollar signs, in lines near the end that have none and begin
+// with two words.
 func withDelimiters(s string) string {
 	if !strings.ContainsAny(s, `\^!`) && !strings.Contains(s, "{,}") {
 		return s

@@ -99,8 +99,8 @@ func mainSpans(clause string) []span {
 }
 
 // verbs stand before the value of a clause.
-var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " give ", " get ", " have ", " gets ", " has ",
-	" had ",
+var verbs = []string{" is ", " are ", " equals ", " = ", " be ", " gives ", " give ", " get ", " have ", " gets ",
+	" has ", " had ",
 	" makes ", " made ", " costs ", " cost ", " earns ", " earned ", " needs ", " needed ", " takes ", " take ",
 	" took ", " scored ", " sold ", " sells ", " pays ",
 	" paid ", " spends ", " spent ", " saves ", " saved ", " contains ", " receives ", " received ", " uses ",

@@ -76,7 +76,8 @@ func (l *lexer) command(name string) error {
 			l.emit(tokOp, "×")
 			return nil
 		}
-	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "raisebox", "label", "tag":
+	case "phantom", "hphantom", "vphantom", "hspace", "vspace", "color", "textcolor", "colorbox", "raisebox", "label",
+		"tag":
 		if l.i < len(l.s) && l.s[l.i] == '*' {
 			l.i++
 		}

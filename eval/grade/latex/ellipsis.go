@@ -8,9 +8,9 @@ import (
 	"exp/eval/grade/formula"
 )
 
-// Sums and products with dots: 1+2+\dots+n, n(n-1)\cdots 1. The dots stand for the terms between those that are written,
-// by the one rule that gives all of these: the last term with another number in the place of its variable, steps of one
-// size, or one factor.
+// Sums and products with dots: 1+2+\dots+n, n(n-1)\cdots 1. The dots stand for the terms between those that are
+// written, by the one rule that gives all of these: the last term with another number in the place of its variable,
+// steps of one size, or one factor.
 
 // ellipsisWork bounds the search for the rule.
 const ellipsisWork = 6000

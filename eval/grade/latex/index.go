@@ -32,7 +32,8 @@ func bindIndex(x *formula.Expr, v string) *formula.Expr {
 			return y
 		}
 		after := strings.TrimPrefix(index, v)
-		if n, err := strconv.ParseInt(after, 10, 32); after == "" || err == nil && (after[0] == '+' || after[0] == '-') {
+		n, err := strconv.ParseInt(after, 10, 32)
+		if after == "" || err == nil && (after[0] == '+' || after[0] == '-') {
 			return formula.Call(indexed, formula.Symbol(base), formula.Sum(formula.Symbol(v), formula.Integer(n)))
 		}
 		return formula.Call(indexed, formula.Symbol(base), formula.Symbol(v),

@@ -105,7 +105,8 @@ var layoutCommands = []string{"displaystyle", "textstyle", "scriptstyle", "quad"
 	"enspace", "space", "rm", "it", "pmb", "cal", "small",
 	"large", "Large", "boxed", "fbox", "enclose", "allowbreak", "noindent", "smash", "negthinspace", "medspace",
 	"underline", "framebox", "ensuremath", "therefore", "blacksquare", "square", "checkmark", "qed", "Box", "mathit",
-	"mathtt", "mathstrut", "strut", "mathop", "mathord", "mathbin", "mathrel", "huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}
+	"mathtt", "mathstrut", "strut", "mathop", "mathord", "mathbin", "mathrel",
+	"huge", "Huge", "normalsize", "tiny", "LARGE", "bigskip", "medskip", "par", "null", "relax", "!"}
 
 // latexNames are the commands that stand for one token.
 var latexNames = makeLatexNames()
