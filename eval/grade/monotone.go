@@ -6,8 +6,8 @@ import (
 	"exp/eval/grade/formula"
 )
 
-// solveMonotone returns where l rel r holds, if one side is a constant and the other a logarithm, a power of a constant
-// or a root of something that solve can compare with a constant: \log_2(x-1) ≤ 3, 2^x > 8, \sqrt{x} < 3.
+// solveMonotone returns where l rel r holds, if one side is a constant and the other a logarithm, a power of a
+// constant or a root of something that solve can compare with a constant: \log_2(x-1) ≤ 3, 2^x > 8, \sqrt{x} < 3.
 func (c *comparer) solveMonotone(l *formula.Expr, rel string, r *formula.Expr) ([]piece, bool) {
 	if len(formula.Variables(l)) == 0 {
 		l, r, rel = r, l, flip(rel)

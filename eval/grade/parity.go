@@ -9,8 +9,8 @@ import (
 	"exp/eval/grade/wording"
 )
 
-// casesByParity compares a function of a whole number, by cases for even and odd ones, with one expression at the first
-// natural numbers; ok is false if it has other cases.
+// casesByParity compares a function of a whole number, by cases for even and odd ones, with one expression at the
+// first natural numbers; ok is false if it has other cases.
 func (c *comparer) casesByParity(x, other *formula.Expr) (r result, ok bool) {
 	name, even, odd := parities(x)
 	if name == "" || !other.IsScalar() || !even.IsScalar() || !odd.IsScalar() ||

@@ -28,8 +28,8 @@ func (c *comparer) satisfies(solved, other *formula.Expr) bool {
 	return false
 }
 
-// holds reports whether two sides are equal wherever a value exists, where both must exist too: x = \sqrt{x^2} does not
-// hold where x is any number.
+// holds reports whether two sides are equal wherever a value exists, where both must exist too: x = \sqrt{x^2} does
+// not hold where x is any number.
 func (c *comparer) holds(left, right, value *formula.Expr) bool {
 	const enough = 4
 	valid := 0

@@ -10,8 +10,8 @@ import (
 // Formulas of LaTeX among words, without delimiters: The probability is \frac{3}{4}.
 
 // proseCommands are commands that begin no formula by themselves.
-var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "mathrm", "mathbf", "boxed", "fbox", "begin",
-	"end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
+var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "mathrm", "mathbf", "boxed", "fbox",
+	"begin", "end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
 	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
 
 // withDelimiters puts formulas without delimiters between dollar signs, in lines near the end that have none and begin
