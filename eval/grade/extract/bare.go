@@ -11,8 +11,8 @@ import (
 
 // proseCommands are commands that begin no formula by themselves.
 var proseCommands = []string{"text", "textbf", "textit", "textrm", "emph", "mathrm", "mathbf", "boxed", "fbox",
-	"begin", "end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore", "because",
-	"implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
+	"begin", "end", "item", "n", "t", "quad", "qquad", "left", "right", "section", "par", "newline", "therefore",
+	"because", "implies", "Rightarrow", "rightarrow", "to", "checkmark", "square", "blacksquare", "label", "tag"}
 
 // withDelimiters puts formulas without delimiters between dollar signs, in lines near the end that have none and begin
 // with two words.
