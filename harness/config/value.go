@@ -1,12 +1,17 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+)
 
 // Value is a setting made by the program, such as the value of a flag.
 type Value struct {
 	Path string // of the key
-	// Value is an int, a string, or a list of strings. A string is parsed as the key's
-	// kind: "0.5" is a number for a key of numbers.
+	// Value is an int, a string, a list of strings, or a map of plain JSON values. A string is parsed
+	// as the key's kind: "0.5" is a number for a key of numbers.
 	Value any
 	From  string // where it came from, for errors and origins: "--temperature"
 }
@@ -36,6 +41,25 @@ func valueNode(k *Key, v any, at pos) *node {
 			n.items = append(n.items, valueNode(k, s, at))
 		}
 		return n
+	case map[string]any:
+		n := &node{kind: mapNode, pos: at}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			n.fields = append(n.fields, field{name: name, pos: at, value: plainNode(v[name], at)})
+		}
+		return n
 	}
 	panic(fmt.Sprintf("config: a value of type %T for %s", v, k.Path))
+}
+
+// plainNode returns the node of a JSON value that is neither a list nor an object.
+func plainNode(v any, at pos) *node {
+	switch v := v.(type) {
+	case nil:
+		return &node{kind: nullNode, pos: at}
+	case string:
+		return &node{kind: scalarNode, text: v, quoted: true, pos: at}
+	case float64:
+		return &node{kind: scalarNode, text: strconv.FormatFloat(v, 'f', -1, 64), pos: at}
+	}
+	return &node{kind: scalarNode, text: fmt.Sprint(v), pos: at}
 }

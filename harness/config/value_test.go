@@ -2,6 +2,8 @@ package config
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,6 +36,17 @@ func TestValues(t *testing.T) {
 		if got := r.Origin(path); got != want {
 			t.Errorf("%s comes from %q, want %q", path, got, want)
 		}
+	}
+
+	vars := map[string]any{"a": "1", "b": 2.0, "c": 0.5, "d": true, "e": nil}
+	own := evaluation(Value{Path: "data.template_vars", Value: vars}, Value{Path: "rollout.stop_ids", Value: []string{"7", "9"}})
+	if r, err = Load(Input{File: "x", Made: own}); err != nil || !slices.Equal(r.Run.Rollout.StopIDs, []int{7, 9}) ||
+		!reflect.DeepEqual(r.Run.Data.TemplateVars, map[string]any{"a": "1", "b": int64(2), "c": 0.5, "d": true, "e": nil}) {
+		t.Errorf("%v %v, %v", r.Run.Rollout.StopIDs, r.Run.Data.TemplateVars, err)
+	}
+	plain := []Value{{Path: "data.chat", Value: None, From: "--template"}}
+	if r, err = Load(Input{File: "x", Made: own, Values: plain}); err != nil || r.Run.Data.TemplateVars != nil {
+		t.Errorf("a flag that takes the template away: %v, %v", r.Run.Data.TemplateVars, err)
 	}
 
 	_, err = Load(Input{File: "exp eval x", Made: evaluation(), Values: []Value{{Path: "eval.final.temperature", Value: "hot", From: "--temperature"}}})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
+	"exp/harness/config"
 	"exp/harness/evaluate"
 	"exp/harness/inspect"
 	"exp/kernels/cpu"
@@ -24,8 +27,25 @@ import (
 const template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% if loud %}!{% endif %}{% endfor %}" +
 	"{% if add_generation_prompt %}<assistant>{% endif %}"
 
-// opened serves a tiny model.
-func opened(t testing.TB, o Options) (*Server, *httptest.Server) {
+// opened serves a tiny model, with settings of the run that made it.
+func opened(t testing.TB, o Options, own ...config.Value) (*Server, *httptest.Server) {
+	t.Helper()
+	o.Clock = time.Now
+	s := NewServer(tiny(t, template, own...), o)
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return s, h
+}
+
+// opens serves a model.
+func opens(t testing.TB, x *Model) *httptest.Server {
+	h := httptest.NewServer(NewServer(x, Options{Clock: time.Now}))
+	t.Cleanup(h.Close)
+	return h
+}
+
+// tiny opens a tiny model with a chat template.
+func tiny(t testing.TB, template string, own ...config.Value) *Model {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "tiny")
 	be, err := cpu.Open(cpu.Options{Threads: 2})
@@ -34,22 +54,16 @@ func opened(t testing.TB, o Options) (*Server, *httptest.Server) {
 	}
 	t.Cleanup(be.Close)
 	checkpointtest.WriteBytes(t, be, dir, 256, template)
-	r, err := evaluate.Folder{Folder: inspect.Folder{Dir: dir}, Values: Values(256)}.Config()
+	r, err := evaluate.Folder{Folder: inspect.Folder{Dir: dir}, Own: own, Values: Values(256)}.Config()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	x, err := Open(ctx, r, be, "tiny")
+	x, err := Open(r, be, "tiny")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.Close)
-	t.Cleanup(cancel)
-	o.Clock = time.Now
-	s := NewServer(x, o)
-	h := httptest.NewServer(s)
-	t.Cleanup(h.Close)
-	return s, h
+	return x
 }
 
 // post returns the status and the body of an answer.
@@ -212,6 +226,125 @@ func TestStream(t *testing.T) {
 		if text != one.Text || !reflect.DeepEqual(offset, one.Logprobs.Offset) {
 			t.Errorf("%q %v, streamed %q %v", one.Text, one.Logprobs.Offset, text, offset)
 		}
+	}
+}
+
+// A prompt may fill the context if nothing is asked for but its scores.
+func TestFullPrompt(t *testing.T) {
+	_, h := opened(t, Options{})
+	url := h.URL + "/v1/completions"
+	text := strings.Repeat("ab", 128)
+	body := func(text, more string) string {
+		return fmt.Sprintf(`{"prompt":%q,"logprobs":1,"echo":true%s}`, text, more)
+	}
+	full, less := ask(t, url, body(text, `,"max_tokens":0`)).Choices[0], ask(t, url, body(text[:255], `,"max_tokens":0`)).Choices[0]
+	if full.Text != text || len(full.Logprobs.Tokens) != 256 || *full.FinishReason != "length" ||
+		!reflect.DeepEqual(full.Logprobs.Probs[:255], less.Logprobs.Probs) || full.Logprobs.Probs[255] == nil {
+		t.Errorf("%q, %d scores", full.Text, len(full.Logprobs.Tokens))
+	}
+	for _, more := range []string{"", `,"max_tokens":1`} {
+		if code, answer := post(t, url, body(text, more)); code != 400 || !strings.Contains(answer, "context_length_exceeded") {
+			t.Errorf("%q: %d %s", more, code, answer)
+		}
+	}
+	if code, answer := post(t, url, body(text+"a", `,"max_tokens":0`)); code != 400 || !strings.Contains(answer, "prompt has 257 tokens") {
+		t.Errorf("%d %s", code, answer)
+	}
+}
+
+// What a run has set for its own completions holds for requests that say nothing else.
+func TestOwnSettings(t *testing.T) {
+	const m = `{"messages":[{"role":"user","content":"hi"}],"temperature":0,"max_tokens":20`
+	_, plain := opened(t, Options{})
+	chats := "/v1/chat/completions"
+	whole := ask(t, plain.URL+chats, m+`,"ignore_eos":true}`)
+	said := whole.Choices[0].Message.Content
+	at := strings.IndexFunc(said[2:], func(c rune) bool { return c < utf8.RuneSelf }) + 2
+	stop := said[at : at+1]
+	before, _, _ := strings.Cut(said, stop)
+	_, own := opened(t, Options{}, config.Value{Path: "rollout.stop", Value: []string{stop}},
+		config.Value{Path: "data.template_vars", Value: map[string]any{"loud": true}})
+	r := ask(t, own.URL+chats, m+`,"chat_template_kwargs":{"loud":false}}`)
+	if c := r.Choices[0]; c.Message.Content != before || *c.FinishReason != "stop" || r.Usage.Prompt != whole.Usage.Prompt {
+		t.Errorf("%q %s, without the run's settings %q, which ends at %q", c.Message.Content, *c.FinishReason, said, stop)
+	}
+	if r := ask(t, own.URL+chats, m+`,"stop":[],"chat_template_kwargs":{"loud":false},"ignore_eos":true}`); r.Choices[0].Message.Content != said {
+		t.Errorf("a request's own stop texts: %q, want %q", r.Choices[0].Message.Content, said)
+	}
+	if r := ask(t, own.URL+chats, m+`}`); r.Usage.Prompt != whole.Usage.Prompt+1 {
+		t.Errorf("%d tokens of prompt, without the run's variable %d", r.Usage.Prompt, whole.Usage.Prompt)
+	}
+	_, ids := opened(t, Options{}, config.Value{Path: "rollout.stop_ids", Value: []string{fmt.Sprint(said[0])}})
+	if r := ask(t, ids.URL+chats, m+`}`); r.Usage.Completion != 1 || *r.Choices[0].FinishReason != "stop" {
+		t.Errorf("the run's stop token: %+v", r)
+	}
+}
+
+// A server that stops refuses requests, and lets those that it has begun end for a while.
+func TestStops(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		grace time.Duration
+		ends  bool
+	}{{"in time", time.Minute, true}, {"too late", 10 * time.Millisecond, false}} {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits := make(chan int, 1)
+			s := NewServer(tiny(t, template), Options{Clock: time.Now, Grace: tt.grace, Waits: func(open int) { waits <- open }})
+			ctx, cancel := context.WithCancel(context.Background())
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(ctx, l) }()
+			url := "http://" + l.Addr().String() + "/v1/completions"
+
+			// A request that has begun, and whose body goes on when the server stops.
+			body, write := io.Pipe()
+			type result struct {
+				code int
+				text string
+			}
+			answered := make(chan result, 1)
+			go func() {
+				r, err := http.Post(url, "application/json", body)
+				if err != nil {
+					answered <- result{0, err.Error()}
+					return
+				}
+				defer r.Body.Close()
+				b, _ := io.ReadAll(r.Body)
+				answered <- result{r.StatusCode, string(b)}
+			}()
+			if _, err := io.WriteString(write, `{"prompt":"x",`); err != nil {
+				t.Fatal(err)
+			}
+			for begun := false; !begun; time.Sleep(time.Millisecond) {
+				s.gate.mu.Lock()
+				begun = s.gate.open == 1
+				s.gate.mu.Unlock()
+			}
+			cancel()
+			if n := <-waits; n != 1 {
+				t.Errorf("waits for %d requests", n)
+			}
+			if tt.ends {
+				if code, text := post(t, url, `{"prompt":"x"}`); code != http.StatusServiceUnavailable || !strings.Contains(text, "stopping") {
+					t.Errorf("a new request: %d %s", code, text)
+				}
+			} else {
+				<-s.x.ended
+			}
+			_, _ = io.WriteString(write, `"max_tokens":2}`)
+			write.Close()
+			want := map[bool]int{true: 200, false: 503}[tt.ends]
+			if r := <-answered; r.code != want {
+				t.Errorf("%d %s, want %d", r.code, r.text, want)
+			}
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package endpoint answers requests to a model over HTTP, as OpenAI's API has them: chats, and texts that the model
-// continues. Requests that come while others are answered join their steps. A request with a seed, or at
-// temperature 0, has the same answer whatever else is asked at the time.
+// Package endpoint asks a model: a Server for clients over HTTP, as OpenAI's API has it, and a Conversation for one
+// person. Both ask for chats, or for texts that the model continues. Requests that come while others are answered join
+// their steps. A request with a seed, or at temperature 0, has the same answer whatever else is asked at the time.
 //
 // It calls no tools, restricts no grammar and has no penalties: a field that asks for one is an error that names it.
 package endpoint
@@ -30,12 +30,14 @@ type Model struct {
 	name    string
 	context int // most tokens of a prompt and its completion
 	vocab   int
+	ends    []string // texts that end an answer, unless a request names its own
 	m       *model.Model
 	engine  *generate.Engine
 	prompts *prompt.Prompter
 	tok     tokenizer.Tokenizer // prompts.Vocabulary()
 
 	asks   chan *generate.Ask
+	stop   context.CancelFunc
 	ended  chan struct{} // closed when the engine has stopped
 	failed error         // why, if not because it should; after ended
 
@@ -78,10 +80,10 @@ func Needs(r *config.Resolved) (parts []forecast.Part, total int64, err error) {
 	return append(e.Memory, scores), e.Total() + scores.Bytes, nil
 }
 
-// Open loads the model of a configuration (evaluate.Folder with Values) on a device, and answers as name until ctx
-// ends. The caller closes it.
-func Open(ctx context.Context, r *config.Resolved, be kernels.Backend, name string) (x *Model, err error) {
-	x = &Model{name: name, asks: make(chan *generate.Ask), ended: make(chan struct{})}
+// Open loads the model of a configuration (evaluate.Folder with Values) on a device, and answers as name until it is
+// stopped. The caller closes it.
+func Open(r *config.Resolved, be kernels.Backend, name string) (x *Model, err error) {
+	x = &Model{name: name, ends: r.Run.Rollout.Stop, asks: make(chan *generate.Ask), ended: make(chan struct{})}
 	if x.prompts, err = stage.NewPrompter(&r.Run); err != nil {
 		return nil, err
 	}
@@ -95,6 +97,8 @@ func Open(ctx context.Context, r *config.Resolved, be kernels.Backend, name stri
 		x.m.Close()
 		return nil, err
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	x.stop = stop
 	go x.run(ctx)
 	return x, nil
 }
@@ -112,9 +116,15 @@ func (x *Model) run(ctx context.Context) {
 	}
 }
 
-// Close frees the memory. The context of Open must have ended.
-func (x *Model) Close() {
+// Stop ends sampling. Requests that are being answered learn of it.
+func (x *Model) Stop() {
+	x.stop()
 	<-x.ended
+}
+
+// Close stops the model and frees its memory.
+func (x *Model) Close() {
+	x.Stop()
 	x.engine.Close()
 	x.m.Close()
 }

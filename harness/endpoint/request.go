@@ -20,11 +20,13 @@ type request struct {
 	prompts  [][]int32
 	texts    []string // of the prompts, for echo
 	messages []rollout.Message
+	tools    json.RawMessage // that the chat offers, of a problem; clients have none
 	vars     map[string]any
 
 	model      string
 	params     rollout.Params
 	most       *int // new tokens; nil: the default
+	fills      bool // where most is nil: as many as fit
 	n          int
 	seed       *int64
 	stream     bool
@@ -105,12 +107,31 @@ func short(raw []byte) string {
 // number reads a number within bounds.
 func number(lo, hi float64, set func(r *request, v float64)) field {
 	return into("a number", func(r *request, v float64) error {
-		if !(v >= lo && v <= hi) {
-			return fmt.Errorf("is %g, must be %g to %g", v, lo, hi)
-		}
 		set(r, v)
-		return nil
+		return within(lo, hi, v)
 	})
+}
+
+// within returns an error for a number out of bounds.
+func within(lo, hi, v float64) error {
+	if !(v >= lo && v <= hi) {
+		return fmt.Errorf("is %g, must be %g to %g", v, lo, hi)
+	}
+	return nil
+}
+
+func goodTemperature(v float64) error {
+	if v != 0 && !(v >= 1e-3 && v <= 100) {
+		return fmt.Errorf("is %g, must be 0 for the likeliest tokens, or 0.001 to 100", v)
+	}
+	return nil
+}
+
+func goodTopP(v float64) error {
+	if !(v > 0 && v <= 1) {
+		return fmt.Errorf("is %g, must be above 0 and at most 1", v)
+	}
+	return nil
 }
 
 // whole reads an integer within bounds.
@@ -138,18 +159,12 @@ func fields() map[string]field {
 	return map[string]field{
 		"model": into("a text", func(r *request, v string) error { r.model = v; return nil }),
 		"temperature": into("a number", func(r *request, v float64) error {
-			if v != 0 && !(v >= 1e-3 && v <= 100) {
-				return fmt.Errorf("is %g, must be 0 for the likeliest tokens, or 0.001 to 100", v)
-			}
 			r.params.Temperature = v
-			return nil
+			return goodTemperature(v)
 		}),
 		"top_p": into("a number", func(r *request, v float64) error {
-			if !(v > 0 && v <= 1) {
-				return fmt.Errorf("is %g, must be above 0 and at most 1", v)
-			}
 			r.params.TopP = v
-			return nil
+			return goodTopP(v)
 		}),
 		"min_p":      number(0, 1, func(r *request, v float64) { r.params.MinP = v }),
 		"top_k":      whole(-1, mostInt, func(r *request, v int) { r.params.TopK = max(0, v) }),
@@ -337,6 +352,9 @@ func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
 			return nil, bad("stop_token_ids", "stop_token_ids has %d, the model's tokens are 0 to %d", id, x.vocab-1)
 		}
 	}
+	if r.params.Stop == nil {
+		r.params.Stop = x.ends
+	}
 	name := "prompt"
 	if r.chat {
 		name = "messages"
@@ -347,29 +365,36 @@ func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
 		switch {
 		case r.most != nil:
 			most = *r.most
-		case r.chat:
+		case r.chat || r.fills:
 			most = room
 		}
 		if len(ids) == 0 {
 			return nil, bad(name, "%s: prompt %d has no tokens", name, i)
 		}
-		if room < most || room < 1 && most != 0 {
-			e := bad(name, "%s has %d tokens, and %d are asked for: the endpoint reads at most %d together "+
-				"(exp endpoint --context, or the model's positions); ask for less, or shorten %[1]s", name, len(ids),
-				most, x.context)
-			code := "context_length_exceeded"
-			e.Code = &code
-			return nil, e
+		none := r.most != nil && *r.most == 0 // which needs no room
+		if room < most || room < 1 && !none {
+			return nil, &LengthError{name, len(ids), max(1, most), x.context}
 		}
 		a := &generate.Ask{Request: rollout.Request{Prompt: ids, Seeds: seeds(r.seed, r.n)}, Params: r.params,
 			Ends: r.ends, IgnoreEnds: r.ignoreEnds, Scored: r.scored, Prompted: r.scored && r.echo, Top: r.top}
-		a.MaxNewTokens = max(1, most)
+		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
 		if err := x.engine.Check(a); err != nil {
 			return nil, bad(name, "%v", strings.TrimPrefix(err.Error(), "generate: "))
 		}
 		list = append(list, a)
 	}
 	return list, nil
+}
+
+// LengthError says that a prompt and its answer are too long.
+type LengthError struct {
+	field                string // of the request
+	Prompt, New, Context int    // tokens of the prompt, those asked for, and the most of both
+}
+
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("%s has %d tokens, and %d are asked for: the endpoint reads at most %d together (exp endpoint "+
+		"--context, or the model's positions); ask for less, or shorten %[1]s", e.field, e.Prompt, e.New, e.Context)
 }
 
 // encode sets the prompts' tokens.
@@ -385,7 +410,8 @@ func (x *Model) encode(r *request) error {
 		return nil
 	}
 	if !x.prompts.Chats() {
-		return bad("messages", "the model has no chat template: ask /v1/completions, or give one with --template")
+		return bad("messages", "prompts are plain text: the model has no chat template, or its run used none. "+
+			"Ask /v1/completions, or give one with --template FILE (--template auto takes the model's own)")
 	}
 	p := x.prompts
 	if r.vars != nil {
@@ -394,7 +420,7 @@ func (x *Model) encode(r *request) error {
 			return bad("chat_template_kwargs", "chat_template_kwargs: %v", err)
 		}
 	}
-	ids, err := p.EncodeChat(r.messages, nil, true)
+	ids, err := p.EncodeChat(r.messages, r.tools, true)
 	if err != nil {
 		return bad("messages", "messages: %v", err)
 	}

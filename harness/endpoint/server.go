@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -30,6 +31,9 @@ type Options struct {
 	Public bool             // requests may name the server by addresses that other machines reach
 	Clock  func() time.Time // of answers
 	Log    func(line string)
+	// Grace is the time that requests get to end when the server stops. Waits is told how many it waits for.
+	Grace time.Duration
+	Waits func(open int)
 }
 
 // Server is an http.Handler that asks a model.
@@ -39,11 +43,12 @@ type Server struct {
 	// name of this machine
 	name string
 	mux  *http.ServeMux
+	gate gate
 }
 
 // NewServer makes a server.
 func NewServer(x *Model, o Options) *Server {
-	s := &Server{x: x, o: o, mux: http.NewServeMux()}
+	s := &Server{x: x, o: o, mux: http.NewServeMux(), gate: gate{idle: make(chan struct{})}}
 	if o.Public {
 		s.name, _ = os.Hostname() // without it addresses still work
 	}
@@ -61,7 +66,8 @@ func NewServer(x *Model, o Options) *Server {
 	return s
 }
 
-// Serve answers requests until ctx ends, and closes l. Requests that are being answered are then refused.
+// Serve answers requests until ctx ends, and closes l. It then refuses requests, gives those that are being answered
+// Options.Grace to end, and stops the model.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{Handler: s, ReadHeaderTimeout: headTime, ReadTimeout: bodyTime, MaxHeaderBytes: mostHead}
 	stopped := make(chan struct{})
@@ -69,8 +75,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		defer close(stopped)
 		select {
 		case <-ctx.Done():
+			s.drain()
 		case <-s.x.ended:
 		}
+		s.x.Stop()
 		closing, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 		defer done()
 		if server.Shutdown(closing) != nil {
@@ -82,12 +90,57 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	}
 	<-stopped
-	select {
-	case <-s.x.ended:
-		return s.x.failed
-	default:
-		return nil
+	return s.x.failed
+}
+
+// drain refuses further requests and waits for those that are being answered.
+func (s *Server) drain() {
+	if open := s.gate.close(); open > 0 && s.o.Waits != nil {
+		s.o.Waits(open)
 	}
+	limit := time.NewTimer(s.o.Grace)
+	defer limit.Stop()
+	select {
+	case <-s.gate.idle:
+	case <-limit.C:
+	case <-s.x.ended:
+	}
+}
+
+// gate counts the requests that are being answered, and lets no more in once it is closed.
+type gate struct {
+	mu     sync.Mutex
+	open   int
+	closed bool
+	idle   chan struct{} // closed when it is closed and no request is left
+}
+
+// enter counts a request, unless the gate is closed.
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.closed {
+		g.open++
+	}
+	return !g.closed
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open--; g.open == 0 && g.closed {
+		close(g.idle)
+	}
+}
+
+// close lets no more requests in, and returns how many are being answered. It is called once.
+func (g *gate) close() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed = true; g.open == 0 {
+		close(g.idle)
+	}
+	return g.open
 }
 
 // ServeHTTP answers one request.
@@ -102,7 +155,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		[]byte("Bearer "+s.o.Key)) != 1:
 		s.refuse(w, r, coded(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key",
 			"the API key is missing or wrong: send Authorization: Bearer KEY, with the key of exp endpoint"))
+	case !s.gate.enter():
+		s.refuse(w, r, errStopped)
 	default:
+		defer s.gate.leave()
 		s.mux.ServeHTTP(w, r)
 	}
 }
@@ -134,8 +190,13 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // asAPI returns an error as clients read it.
 func asAPI(err error) *apiError {
 	var e *apiError
+	var long *LengthError
 	switch {
 	case errors.As(err, &e):
+		return e
+	case errors.As(err, &long):
+		e = coded(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "%v", long)
+		e.Param = &long.field
 		return e
 	case errors.Is(err, errBusy):
 		return coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded",

@@ -29,6 +29,7 @@ type Folder struct {
 	Ref    string
 	Find   func(hub.Ref) (hub.Found, error) // looks up Ref
 	User   string                           // the user's own configuration; may be empty
+	Own    []config.Value                   // of the run that made the weights; flags that switch them off do so
 	Values []config.Value                   // of flags
 	Sets   []string                         // expressions, as in config.Input
 }
@@ -64,7 +65,7 @@ func (f Folder) Config() (*config.Resolved, error) {
 	if f.Text {
 		made = append(made, config.Value{Path: "model.part", Value: "text"})
 	}
-	made = append(made, config.Value{Path: "name", Value: name})
+	made = append(append(made, config.Value{Path: "name", Value: name}), f.Own...)
 	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets,
 		Find: f.Find})
 }

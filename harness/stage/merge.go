@@ -13,6 +13,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/harness/config"
+	"exp/train"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
@@ -37,18 +38,9 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		return nil, err
 	}
 	defer owned.close()
-	p, err := e.prompter()
-	if err != nil {
-		return nil, err
-	}
-	tok := p.Tokenizer
-	files := maps.Clone(tok.Files())
-	if source, own := p.OwnTemplate(); own {
-		files["chat_template.jinja"] = []byte(source) // the folder asks as the training did
-	}
 	dir := filepath.Join(e.Dir, MergedDir)
-	o := checkpoint.MergeOptions{Tokenizer: files, EndIDs: tok.EndIDs(), Replace: true}
-	if err := e.mergeTypes(&o); err != nil {
+	o, err := e.mergeOptions()
+	if err != nil {
 		return nil, err
 	}
 	written, err := checkpoint.MergeTensors(e.Backend, x, dir, o)
@@ -87,6 +79,20 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	out.Summary = map[string]any{"files": len(out.Outputs), "bytes": bytes, "probe": "tensors equal, bit for bit"}
 	out.Facts = []rl.Metric{fact("files", float64(len(out.Outputs)))}
 	return out, nil
+}
+
+// mergeOptions returns what the merged folder holds besides weights, and their types.
+func (e *Env) mergeOptions() (o checkpoint.MergeOptions, err error) {
+	p, err := e.prompter()
+	if err != nil {
+		return o, err
+	}
+	files := maps.Clone(p.Tokenizer.Files())
+	if source, own := p.OwnTemplate(); own {
+		files["chat_template.jinja"] = []byte(source) // the folder asks as the training did
+	}
+	o = checkpoint.MergeOptions{Tokenizer: files, EndIDs: p.Tokenizer.EndIDs(), Replace: true}
+	return o, e.mergeTypes(&o)
 }
 
 // adapterBase returns the name of the model that the trained adapters belong to. After sft it is empty: no folder
@@ -171,11 +177,7 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 	}
 	x.Heads = model.Heads{LM: true}
 	if e.run().Data.Train.Source != config.None { // else the weights are those of fine-tuning
-		cfg := TrainConfig(e.run())
-		if cfg.Needs().LogZ {
-			x.Heads.LogZ = &cfg.LogZ
-		}
-		x.Heads = WithAdapters(x.Heads, e.run(), x.Config)
+		x.Heads = e.policyHeads(x.Config)
 	}
 	if x.Learned, _, err = e.openWeights(in, RoleWeights); err != nil {
 		return x, owned, err
@@ -189,6 +191,48 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 	}
 	owned.add(func() { x.Weights.Close() })
 	return x, owned, nil
+}
+
+// policyHeads returns the heads and the adapters of the policy that training learns.
+func (e *Env) policyHeads(arch model.Config) model.Heads {
+	h, conf := model.Heads{LM: true}, TrainConfig(e.run())
+	if conf.Needs().LogZ {
+		h.LogZ = &conf.LogZ
+	}
+	return WithAdapters(h, e.run(), arch)
+}
+
+// MergeCheckpoint writes the policy in a checkpoint of training, the folder from, as the Hugging Face folder dir: what
+// merge would have written had training ended there. in has the weights that trained adapters belong to (RoleBase).
+func MergeCheckpoint(e *Env, in Inputs, from, dir string) error {
+	c, err := checkpoint.Open(from)
+	if err != nil {
+		return err
+	}
+	var x checkpoint.Trained
+	if x.Config, err = e.architecture(); err != nil {
+		return err
+	}
+	x.Heads = e.policyHeads(x.Config)
+	layout, n := model.Layout(x.Config, x.Heads)
+	if x.Heads.Adapters != nil {
+		layout, n = model.AdapterLayout(x.Config, x.Heads, x.Heads.Adapters)
+	}
+	if x.Learned, err = c.Tensors(train.PolicyGroup, train.ParamsBuffer, layout, n); err != nil {
+		return err
+	}
+	defer x.Learned.Close()
+	if x.Weights = x.Learned; x.Heads.Adapters != nil {
+		if x.Weights, _, err = e.openWeights(in, RoleBase); err != nil {
+			return err
+		}
+		defer x.Weights.Close()
+	}
+	o, err := e.mergeOptions()
+	if err == nil {
+		_, err = checkpoint.MergeTensors(e.Backend, x, dir, o)
+	}
+	return err
 }
 
 // Folders lists the folders within a run's directory that merge may write.

@@ -172,7 +172,7 @@ func (e *Engine) Stats() Stats { return e.stats }
 // Sample draws the completions that reqs ask for.
 func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.Params,
 	done func(n int)) ([][]rollout.Completion, error) {
-	if err := e.check(reqs, p); err != nil {
+	if err := e.check(reqs, p, e.opt.MaxTokens); err != nil {
 		return nil, err
 	}
 	e.pages.reset()
@@ -219,7 +219,8 @@ func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	return true
 }
 
-func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {
+// check returns an error for requests that the engine cannot take. A prompt and its completion may have room tokens.
+func (e *Engine) check(reqs []rollout.Request, p rollout.Params, room int) error {
 	switch {
 	case p.MaxNewTokens < 1:
 		return fmt.Errorf("generate: max_new_tokens is %d, must be at least 1", p.MaxNewTokens)
@@ -236,10 +237,10 @@ func (e *Engine) check(reqs []rollout.Request, p rollout.Params) error {
 		if len(r.Prompt) == 0 {
 			return fmt.Errorf("generate: request %d has an empty prompt", i)
 		}
-		if n := len(r.Prompt) + p.MaxNewTokens; n > e.opt.MaxTokens {
+		if n := len(r.Prompt) + p.MaxNewTokens; n > room {
 			return fmt.Errorf("generate: request %d needs %d tokens (prompt %d + max_new_tokens %d), the engine "+
 				"holds %d",
-				i, n, len(r.Prompt), p.MaxNewTokens, e.opt.MaxTokens)
+				i, n, len(r.Prompt), p.MaxNewTokens, room)
 		}
 	}
 	return nil

@@ -44,7 +44,8 @@ type Score struct {
 	TopProb []float32 // of Top
 }
 
-// Check returns an error for a request that the engine cannot take. It may be called while Serve runs.
+// Check returns an error for a request that the engine cannot take. A prompt that fills Options.MaxTokens gets one
+// token all the same: nothing is computed after the last one. Check may be called while Serve runs.
 func (e *Engine) Check(a *Ask) error {
 	if len(a.Seeds) == 0 {
 		return fmt.Errorf("generate: a request without seeds")
@@ -57,7 +58,7 @@ func (e *Engine) Check(a *Ask) error {
 			return fmt.Errorf("generate: the prompt has token %d, the model has 0 to %d", id, e.m.Config.Vocab-1)
 		}
 	}
-	return e.check([]rollout.Request{a.Request}, a.Params)
+	return e.check([]rollout.Request{a.Request}, a.Params, e.opt.MaxTokens+1)
 }
 
 // feed is what a schedule knows of requests that come one by one.

@@ -186,6 +186,60 @@ func collected(reqs []rollout.Request, p rollout.Params) (asks []*Ask, out [][]r
 	return asks, out
 }
 
+// The last token needs no room: prompts that fill the engine get one, also in the smallest cache.
+func TestServeFull(t *testing.T) {
+	be := openCPU(t, 2)
+	m := newModel(t, be, toy)
+	const room = 64
+	o := Options{MaxSequences: 4, PageTokens: 16, MaxTokens: room, StepRows: 24}
+	o.CacheTokens = o.LeastCache()
+	e := newEngine(t, be, m, o)
+	large := newEngine(t, be, m, Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 96, StepRows: 24})
+	asks := serving(t, e)
+	r := rand.New(rand.NewPCG(5, 6))
+	var work sync.WaitGroup
+	type result struct {
+		ask *Ask
+		got rollout.Completion
+	}
+	var list []*result
+	for i := range 24 {
+		n := room - i%4*7
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: room + 1 - n}
+		x, ids := &result{}, make([]int32, n)
+		for j := range ids {
+			ids[j] = int32(1 + r.IntN(toy.Vocab-1))
+		}
+		x.ask = &Ask{Request: rollout.Request{Prompt: ids, Seeds: []uint64{uint64(i)}}, Params: p, IgnoreEnds: true,
+			Scored: true, Prompted: true, Ended: func(_ int, c rollout.Completion) {
+				x.got = c
+				work.Done()
+			}}
+		if err := e.Check(x.ask); err != nil {
+			t.Fatal(err)
+		}
+		long := *x.ask
+		if long.MaxNewTokens++; e.Check(&long) == nil {
+			t.Errorf("%d tokens of prompt and %d new ones are accepted", n, long.MaxNewTokens)
+		}
+		work.Add(1)
+		list = append(list, x)
+		asks <- x.ask
+	}
+	work.Wait()
+	alone := serving(t, large)
+	for i, x := range list {
+		same := &Ask{Request: x.ask.Request, Params: x.ask.Params, IgnoreEnds: true, Scored: true, Prompted: true}
+		done := make(chan rollout.Completion)
+		same.Ended = func(_ int, c rollout.Completion) { done <- c }
+		alone <- same
+		if want := <-done; !slices.Equal(x.got.Tokens, want.Tokens) || !slices.Equal(x.got.LogProbs, want.LogProbs) ||
+			!reflect.DeepEqual(x.ask.Prompts, same.Prompts) || len(want.Tokens) != x.ask.MaxNewTokens {
+			t.Errorf("request %d: %v, in a large cache %v", i, x.got.Tokens, want.Tokens)
+		}
+	}
+}
+
 // Forgetting many ended requests changes no others: running ones, and one that waits to start again.
 func TestForget(t *testing.T) {
 	be := openCPU(t, 1)
