@@ -106,8 +106,12 @@ func (a *app) loadModel(c *cli.Context, x *askedModel, more []config.Value) (be 
 	}
 	a.Note("%s takes up to %s of memory: %s", x.name, quantity.Bytes(total), strings.Join(list, ", "))
 	if m := device.Memory(&x.config.Run); m > 0 && total > m {
+		help := "lower --context"
+		if x.config.Run.Rollout.MaxSequences > 1 {
+			help += " or --sequences"
+		}
 		return nil, cli.Failf(cli.ExitResource, "%s needs up to %s of memory, there are %s", x.name,
-			quantity.Bytes(total), quantity.Bytes(m)).Advise("lower --context or --sequences")
+			quantity.Bytes(total), quantity.Bytes(m)).Advise(help)
 	}
 	if be, err = device.ForRun(&x.config.Run, a.Getenv); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func TestOutputFitsTheTerminal(t *testing.T) {
 // TestHelpOfCommands shows the help of the commands that run and look at runs.
 func TestHelpOfCommands(t *testing.T) {
 	var out strings.Builder
-	for _, name := range []string{"run", "ls", "show", "metrics", "samples", "diff", "grade", "config schema", "bench", "sandbox", "sandbox exec", "glossary"} {
+	for _, name := range []string{"run", "ls", "show", "metrics", "samples", "diff", "chat", "endpoint", "grade", "config schema", "bench", "sandbox", "sandbox exec", "glossary"} {
 		got := call{env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run(append([]string{"help"}, strings.Fields(name)...)...)
 		if got.code != 0 || got.stderr != "" {
 			t.Errorf("%s: %+v", name, got)

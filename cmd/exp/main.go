@@ -100,6 +100,7 @@ func commands(a *app) []*cli.Command {
 		hubCommand(a),
 		reportCommand(a),
 		figureCommand(a),
+		chatCommand(a),
 		endpointCommand(a),
 		serveCommand(a),
 		logCommand(a),

@@ -149,6 +149,11 @@ func (e *Env) countRows(s dataset.Split, left dataset.LeftOut, problems int, sum
 	}
 }
 
+// Problems reads the problems of a role that prepare has made.
+func Problems(e *Env, in Inputs, role string) ([]rollout.Problem, error) {
+	return e.problemsOf(in, role)
+}
+
 // problemsOf reads a stage's problems back.
 func (e *Env) problemsOf(in Inputs, role string) ([]rollout.Problem, error) {
 	b, err := e.input(in, role)

@@ -135,6 +135,21 @@ func (e *Env) grader(ctx context.Context, label, name string,
 	return g, pool.Close, nil
 }
 
+// Grade gives the verdict that an evaluation of the run's own data gives a completion.
+func Grade(ctx context.Context, e *Env, p *rollout.Problem, c *rollout.Completion) (v rollout.Verdict, err error) {
+	g, end, err := e.grader(ctx, string(task.Test), "", true)
+	if err != nil {
+		return v, err
+	}
+	list, err := eval.Score(ctx, g, []rollout.Problem{*p}, []eval.Sample{{ProblemID: p.ID, Completion: *c}}, 1)
+	_ = end() // all programs have ended
+	var none *eval.NotGradedError
+	if err != nil && !errors.As(err, &none) {
+		return v, err
+	}
+	return list[0], nil // which says if it has no verdict
+}
+
 // judge grades the samples of an evaluation with all graders of its label, and fills in the
 // verdicts of the first and the panel of all.
 func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error {

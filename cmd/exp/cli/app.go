@@ -44,7 +44,7 @@ type Program struct {
 //
 // The first SIGINT or SIGTERM cancels the context of an Action (c.Context). The command
 // then saves its work and, if some is left, returns an error that wraps context.Canceled.
-// A second signal ends the program at once.
+// A second signal ends the program at once. OnSignal changes that for a command.
 type App struct {
 	System
 	settings
@@ -60,6 +60,7 @@ type App struct {
 	mu       sync.Mutex
 	progress term.Progress // nil until Progress
 	keeps    func() string // OnSecondSignal
+	taker    func(os.Signal) bool
 }
 
 // Run executes the command of p that sys.Args names, and returns the exit code of the
@@ -77,12 +78,15 @@ func Run(sys System, p Program) int {
 		case code := <-finished:
 			return int(code)
 		case sig := <-sys.Signals:
-			if signalled {
+			switch {
+			case signalled:
 				a.abandon(ctx)
 				return int(signalCode(sig))
+			case a.takes(sig):
+			default:
+				signalled = true
+				cancel(&signalError{sig})
 			}
-			signalled = true
-			cancel(&signalError{sig})
 		}
 	}
 }
@@ -224,6 +228,22 @@ func (a *App) OnSecondSignal(keeps func() string) {
 	a.mu.Lock()
 	a.keeps = keeps
 	a.mu.Unlock()
+}
+
+// OnSignal lets a command take signals before the first one stops it, as a conversation does whose answers Ctrl-C
+// ends. take runs beside the command, and reports whether it took the signal. nil ends that.
+func (a *App) OnSignal(take func(os.Signal) bool) {
+	a.mu.Lock()
+	a.taker = take
+	a.mu.Unlock()
+}
+
+// takes reports whether the command took a signal.
+func (a *App) takes(sig os.Signal) bool {
+	a.mu.Lock()
+	take := a.taker
+	a.mu.Unlock()
+	return take != nil && take(sig)
 }
 
 // abandon cleans up the terminal while the command is still running, and prints what was

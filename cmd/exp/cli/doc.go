@@ -42,5 +42,6 @@
 //   - completion: Completes makes the hook that proposes words to the shell.
 //
 // The first SIGINT or SIGTERM cancels the context of the Action, which saves its work and
-// returns Stoppedf. A panic in the Action becomes an error that asks the user to report it.
+// returns Stoppedf; OnSignal lets a command take signals otherwise. A panic in the Action
+// becomes an error that asks the user to report it.
 package cli

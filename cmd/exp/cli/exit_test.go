@@ -124,6 +124,25 @@ func TestSignals(t *testing.T) {
 			t.Errorf("the block is left on the terminal, or nothing is said: %q", got.stderr)
 		}
 	})
+	t.Run("taken by the command", func(t *testing.T) {
+		signals, taken := make(chan os.Signal), make(chan os.Signal)
+		list := func(a *App) []*Command {
+			return []*Command{{Name: "takes", Action: func(c *Context) error {
+				a.OnSignal(func(sig os.Signal) bool { taken <- sig; return sig == syscall.SIGINT })
+				for range 2 {
+					go func() { signals <- syscall.SIGINT }()
+					if <-taken; c.Context.Err() != nil {
+						t.Error("a signal that the command took stops it")
+					}
+				}
+				go func() { signals <- syscall.SIGTERM }()
+				<-taken
+				<-c.Context.Done()
+				return Stoppedf(c.Context, "stopped")
+			}}}
+		}
+		call{list: list, signals: signals}.run("takes").check(t, 143, "", "terminated: stopped\n")
+	})
 	t.Run("JSON", func(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
