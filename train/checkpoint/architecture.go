@@ -57,7 +57,7 @@ type writer func(v map[string]any, a architecture, c model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids(), lfms(), olmoHybrids(), afmoes(), nanochats())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats())
 }
 
 // llamas have Llama's block.
@@ -312,7 +312,6 @@ func foreign(class, kind string) string {
 		{"jamba", "its Mamba layers are not supported"},
 		{"zamba", "its Mamba layers are not supported"},
 		{"mamba", "its Mamba layers are not supported"},
-		{"falconh1", "its Mamba layers are not supported"},
 		{"gemma3n", "its several residual streams and sparse activations are not supported"},
 		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},

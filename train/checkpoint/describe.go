@@ -284,6 +284,7 @@ func Words(c model.Config, class string) []string {
 	add(!none, "rotary positions: %s", ropeWords(c))
 	add(!none && c.NoRope != nil, "%d of %d layers have no rotary positions", countTrue(c.NoRope), c.Layers)
 	add(c.Delta.Scan || c.Delta.Conv, "%s", hybridWords(c))
+	add(c.Parallel, "%s", falconWords(c))
 	add(c.NoFFN != nil, "%d layers have a feed-forward block alone", countTrue(c.NoMixer))
 	add(c.Linear != nil && !c.Delta.Scan && !c.Delta.Conv, "%d of %d layers have linear attention: %d key and %d "+
 		"value heads of %d and %d, convolution of width %d", countTrue(c.Linear), c.Layers, c.Delta.Keys,

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -259,28 +260,33 @@ func nemotronLayers(r *settings, c *model.Config) {
 	}
 }
 
-// headsOfMamba reads the Mamba-2 layers of Granite and Bamba.
-func (r *settings) headsOfMamba(c *model.Config, layers []bool) {
+// expanded returns the channels of Mamba-2's heads in Granite and Bamba, and says where they come from.
+func (r *settings) expanded(c *model.Config) (width float64, words string) {
+	expand := 2.0
+	r.get("mamba_expand", &expand)
+	return expand * float64(c.Width), fmt.Sprintf("mamba_expand %g times hidden_size %d", expand, c.Width)
+}
+
+// headsOfMamba reads the Mamba-2 layers of Granite, Bamba and Falcon-H1, whose heads have so many channels together.
+func (r *settings) headsOfMamba(c *model.Config, layers []bool, width float64, words string) {
 	r.refuseFlags(true, "mamba_conv_bias")
 	r.refuseFlags(false, "mamba_proj_bias")
 	if slices.Contains(layers, true) {
 		r.siluConvolutions(c)
 	}
 	d := kernels.DeltaShape{Keys: 1, Values: 128, KeyDim: 256, Taps: 4}
-	expand, auto := 2.0, ""
-	r.get("mamba_expand", &expand)
+	auto := ""
 	r.sizes(sizeKey{"mamba_n_groups", "", &d.Keys, maxHeads}, sizeKey{"mamba_n_heads", "", &d.Values, maxHeads},
 		sizeKey{"mamba_d_state", "", &d.KeyDim, maxState}, sizeKey{"mamba_d_conv", "", &d.Taps, 1 << 4})
-	d.ValueDim = int(expand*float64(c.Width)) / d.Values
+	d.ValueDim = int(width) / d.Values
 	if r.text("mamba_d_head") {
 		r.refuseTexts([2]string{"mamba_d_head", "auto"})
 		r.maybe("mamba_d_head", &auto)
 	} else {
 		r.get("mamba_d_head", &d.ValueDim)
 	}
-	if d.ValueDim < 1 || d.ValueDim > maxState || float64(d.ValueDim*d.Values) != expand*float64(c.Width) {
-		r.problem("mamba_d_head %d times mamba_n_heads %d must be mamba_expand %g times hidden_size %d", d.ValueDim,
-			d.Values, expand, c.Width)
+	if d.ValueDim < 1 || d.ValueDim > maxState || float64(d.ValueDim*d.Values) != width {
+		r.problem("mamba_d_head %d times mamba_n_heads %d must be %s", d.ValueDim, d.Values, words)
 		d.ValueDim = 1
 	}
 	d.Low, d.High = r.timeSteps()
@@ -314,7 +320,8 @@ func graniteLayers(r *settings, c *model.Config) {
 			r.problem("layer_types: layer %d is %q; supported are mamba and attention", i, s)
 		}
 	}
-	r.headsOfMamba(c, linear)
+	width, words := r.expanded(c)
+	r.headsOfMamba(c, linear, width, words)
 }
 
 // graniteExperts reads the experts of Granite 3, which every layer has.
@@ -359,5 +366,6 @@ func bambaLayers(r *settings, c *model.Config) {
 	if n := c.Head / 2; r.maybe("attn_rotary_emb", &n) && n != c.Head/2 {
 		r.problem("attn_rotary_emb is %d: transformers rotates half of the %d channels of a head", n, c.Head)
 	}
-	r.headsOfMamba(c, linear)
+	width, words := r.expanded(c)
+	r.headsOfMamba(c, linear, width, words)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"exp/kernels"
 	"exp/train/model"
 	"exp/train/pyjson"
 )
@@ -19,10 +20,6 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 		if c.Linear != nil && c.Linear[i] {
 			types[i] = "mamba"
 		}
-	}
-	limit := []any{number(d.Low), json.RawMessage(pyjson.Infinity)}
-	if d.High > 0 {
-		limit[1] = number(d.High)
 	}
 	switch a.kind {
 	case "granitemoe", "granitemoeshared":
@@ -62,9 +59,17 @@ func hybridValues(v map[string]any, a architecture, c model.Config) {
 		return
 	}
 	v["mamba_n_groups"], v["mamba_n_heads"], v["mamba_d_head"] = d.Keys, d.Values, d.ValueDim
-	v["mamba_d_state"], v["mamba_d_conv"], v["time_step_limit"] = d.KeyDim, d.Taps, limit
+	v["mamba_d_state"], v["mamba_d_conv"], v["time_step_limit"] = d.KeyDim, d.Taps, timeStepLimit(d)
 	v["mamba_expand"] = finite(float64(d.Out()) / float64(c.Width))
 	v["mamba_conv_bias"], v["mamba_proj_bias"] = true, false
+}
+
+// timeStepLimit returns the limits of time steps.
+func timeStepLimit(d kernels.DeltaShape) []any {
+	if d.High > 0 {
+		return []any{number(d.Low), number(d.High)}
+	}
+	return []any{number(d.Low), json.RawMessage(pyjson.Infinity)}
 }
 
 // nemotronValues writes Nemotron-H's.

@@ -150,6 +150,14 @@ func families() map[string]model.Config {
 			hybrid(c, model.BambaNames)
 			c.Rotary = 8
 		}),
+		"falcon-h1": with(func(c *model.Config) {
+			parallel(c)
+			c.ScanNorm = model.NoScanNorm
+		}),
+		"falcon-h1 norm": with(func(c *model.Config) {
+			parallel(c)
+			c.ScanNorm, c.QKVBias, c.OutBias, c.FFNBias, c.ScanBias = model.NormBeforeGate, true, true, true, true
+		}),
 		"lfm2": with(func(c *model.Config) {
 			convolved(c)
 			c.TieEmbeddings = true
@@ -189,6 +197,14 @@ func recurrent(c *model.Config, layers []bool) {
 func hybrid(c *model.Config, names model.LayerNames) {
 	c.QKVBias, c.QKNorm, c.Names, c.Linear = false, false, names, []bool{true, false}
 	c.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 12, ValueDim: 10, Taps: 4, Scan: true, Low: 0.01}
+}
+
+// parallel gives a toy Falcon-H1's layers, with Mamba-2 beside attention, and its multipliers.
+func parallel(c *model.Config) {
+	hybrid(c, model.BambaNames)
+	c.Linear, c.Parallel, c.EmbedScale = []bool{true, true}, true, 5.7
+	c.Multipliers = model.Multipliers{Logits: 0.25, Key: 0.4, AttentionIn: 1.3, AttentionOut: 0.9, ScanIn: 1.25,
+		ScanOut: 0.5, Scan: [5]float64{0.6, 0.9, 1.5, 0.7, 0.8}, Gate: 0.9, Down: 0.6}
 }
 
 // convolved gives a toy what LFM2 has: a layer with a gated short convolution, and norms of queries and keys.

@@ -176,7 +176,8 @@ func TestAdaptersBeginAtNothing(t *testing.T) {
 
 // Adapters' gradients by central differences, on every kind of map, with dropout.
 func TestAdapterGradients(t *testing.T) {
-	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2", "olmo-hybrid", "afmoe", "nanochat"} {
+	for _, name := range []string{"qwen2", "llama-bias", "phi3", "gemma3", "lfm2", "olmo-hybrid", "afmoe", "nanochat", "falcon-h1",
+		"falcon-h1 biases"} {
 		c := variants[name]
 		for _, drop := range []float64{0, 0.3} {
 			t.Run(name, func(t *testing.T) {
@@ -292,7 +293,7 @@ func variantRun(t *testing.T, be kernels.Backend, c Config, a *Adapters, b Batch
 // A model with adapters folded into its weights computes what the adapters do, up to
 // rounding, and something else than the weights alone.
 func TestFoldedAdapters(t *testing.T) {
-	for _, name := range []string{"qwen2", "phi3", "gemma3", "afmoe", "nanochat"} {
+	for _, name := range []string{"qwen2", "phi3", "gemma3", "afmoe", "nanochat", "falcon-h1"} {
 		c := wider(variants[name])
 		b := toyBatch(c.Vocab, 8)
 		be := openAs(t, cpu.Options{Threads: 2})

@@ -1,6 +1,10 @@
 package model
 
-import "exp/kernels"
+import (
+	"cmp"
+
+	"exp/kernels"
+)
 
 // Upstream says which results of the forward pass have a gradient waiting in the workspace.
 type Upstream struct {
@@ -133,7 +137,7 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 		y.mix.backward(be, c, &a.mix, &ws.mixGrads, dNorm, kernels.Buffer{}, dout, a.n2, a.n2, blocks,
 			ws.blocks.host, nil)
 	default:
-		m.blockBackward(ws, y, a, dNorm, dout, blocks)
+		m.blockBackward(ws, y, a, dNorm, m.scaledOutput(ws, dout, c.Multipliers.Down), blocks)
 	}
 	m.enterBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
 }
@@ -154,6 +158,7 @@ func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blo
 		dAct := ws.dAct.Slice(0, ws.n*F)
 		y.down.backward(be, dAct, dout, a.act, blocks, &ws.low)
 		be.GateBackward(a.gateUp, a.gateUp, dAct, F, c.Gate)
+		m.scaleColumns(a.gateUp, dAct, F, c.Gate.Factors()*F, 0, cmp.Or(c.Multipliers.Gate, 1))
 		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
 	}
 }
@@ -166,9 +171,12 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 		dout = ws.dPost.Slice(0, n*c.Width)
 		m.normBackward(dout, dx, a.rawO, y.post1, a.rstdO, blocks, c.norm(), true)
 	}
-	if y.delta != nil {
+	switch {
+	case c.Parallel:
+		m.parallelBackward(ws, y, a, dNorm, dout, blocks)
+	case y.delta != nil:
 		m.linearAttentionBackward(ws, y, a, dNorm, dout, blocks)
-	} else {
+	default:
 		m.headsOfAttentionBackward(ws, y, a, dNorm, dout, blocks)
 	}
 	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
@@ -241,7 +249,7 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		dProjected = ws.dProjected.Slice(0, n*c.Projected())
 		m.joinKeys(c, a, dProjected, dqkv)
 	}
-	y.qkv.backward(be, dNorm, dProjected, a.n1, blocks, &ws.low)
+	y.qkv.backward(be, dNorm, dProjected, m.attentionInput(a), blocks, &ws.low)
 	if c.GateMap {
 		m.gateMapBackward(ws, y, a, dNorm, blocks)
 	}

@@ -9,9 +9,10 @@
 //	x += PostNorm?(Wdown · Gate(Wgateup · PreNorm?(x)))     or a mixture of experts
 //
 // with linear attention, Mamba-2 or a short convolution instead of the first in some layers of some families
-// (delta.go), one of the two alone in a layer of Nemotron-H, and what AFMoE (attentiongate.go) and Gemma 4 add
-// (gemma4.go, perlayer.go); then a final RMSNorm and up to three heads: the output projection (log-probs), a value
-// head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer may have a low-rank adapter.
+// (delta.go), one of the two alone in a layer of Nemotron-H, attention beside Mamba-2 in Falcon-H1 (parallel.go), and
+// what AFMoE (attentiongate.go) and Gemma 4 add (gemma4.go, perlayer.go); then a final RMSNorm and up to three heads:
+// the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer
+// may have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
 // gradients lie in a second arena of the same layout. Frozen weights may instead lie in a
@@ -107,6 +108,12 @@ type Config struct {
 	NoFFN   []bool     `json:",omitempty"` // [L] Nemotron-H: layers without one; nil: none
 
 	GateMap bool `json:",omitempty"` // AFMoE: a map of its own makes gates of attention's output (attentiongate.go)
+
+	// Falcon-H1 (parallel.go).
+	Parallel    bool        `json:",omitempty"` // every layer has attention beside its Mamba-2
+	Multipliers Multipliers `json:",omitzero"`
+	ScanNorm    ScanNorm    `json:",omitempty"` // of Mamba-2's output
+	ScanBias    bool        `json:",omitempty"` // a bias on the map of that output
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -249,7 +256,7 @@ func (c Config) validateVariants() (errs []error) {
 	}
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
 	errs = append(append(append(errs, c.validatePerLayer()...), c.validateNames()...), c.validateGateMap()...)
-	errs = append(errs, c.validateNano()...)
+	errs = append(append(errs, c.validateNano()...), c.validateParallel()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
@@ -295,13 +302,13 @@ func (c Config) residualEps() float64 { return c.NormEps / (c.residualScale() * 
 
 // softmax returns how logits become a distribution at a temperature.
 func (c Config) softmax(temperature float64) kernels.Softmax {
-	return kernels.Softmax{Temperature: temperature * cmp.Or(c.LogitDivisor, 1), Cap: c.LogitCap}
+	return kernels.Softmax{Temperature: temperature * c.logitDivisor(), Cap: c.LogitCap}
 }
 
 // sampling returns p for the engine's logits. The most probable token is the first of the likeliest tokens at
 // the temperature at which scores are wanted.
 func (c Config) sampling(p kernels.Sampling) kernels.Sampling {
-	if c.LogitDivisor != 0 && p.Temperature == 0 {
+	if c.scalesLogits() && p.Temperature == 0 {
 		p.Temperature, p.TopK = 1, 1
 	}
 	x := c.softmax(p.Temperature)
@@ -316,7 +323,9 @@ func (c Config) norm() kernels.NormShape {
 
 // fusedGate reports whether MatMulSwiGLU computes the first half of a dense feed-forward
 // block without adapters.
-func (c Config) fusedGate() bool { return c.Gate == kernels.SiLU && !c.FFNBias }
+func (c Config) fusedGate() bool {
+	return c.Gate == kernels.SiLU && !c.FFNBias && cmp.Or(c.Multipliers.Gate, 1) == 1
+}
 
 // QKV returns the width of a row of queries, keys and values.
 func (c Config) QKV() int { return (c.Heads + 2*c.KVHeads) * c.Head }
@@ -329,6 +338,7 @@ func (c Config) attention(l int) kernels.AttentionShape {
 	if s.Scale == 0 {
 		s.Scale = 1 / math.Sqrt(float64(c.Head))
 	}
+	s.Scale *= cmp.Or(c.Multipliers.Key, 1)
 	if c.windowed(l) {
 		s.Window = c.Window
 	}

@@ -40,9 +40,8 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		}
 		if c.linear(l) {
 			states += float64(c.Delta.State())
-			continue
 		}
-		if !c.mixes(l) {
+		if !c.attends(l) {
 			continue
 		}
 		seen := float64(n) * float64(n+1) / 2
@@ -259,7 +258,7 @@ func (c Config) CacheBytes(pages, size int, operand kernels.DType, shared int) i
 // cacheElements returns the elements of the keys and values of all layers in a Cache.
 func (c Config) cacheElements(pages, size int) (n int) {
 	for l := range c.Layers {
-		if c.mixes(l) && !c.linear(l) && !c.shares(l) {
+		if c.attends(l) && !c.shares(l) {
 			_, stride := c.layerPages(l, pages, size)
 			n += 2 * stride
 		}

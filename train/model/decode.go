@@ -6,7 +6,7 @@ import "exp/kernels"
 // with linear attention keep of a sequence.
 type Cache struct {
 	be     kernels.Backend
-	layers []kernels.Pages // empty for layers with linear attention
+	layers []kernels.Pages // empty for layers with linear attention alone
 	memory []deltaMemory   // of those layers
 	pages  int
 	owned  []kernels.Buffer
@@ -50,9 +50,8 @@ func NewCache(be kernels.Backend, c Config, pages, size, slots int) (*Cache, err
 			x.memory[l] = deltaMemory{memory.tails.Slice(with*tails, (with+1)*tails),
 				memory.states.Slice(with*states, (with+1)*states)}
 			with++
-			continue
 		}
-		if !c.mixes(l) {
+		if !c.attends(l) {
 			continue
 		}
 		n, stride := c.layerPages(l, pages, size)
@@ -227,7 +226,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 			a.n2 = n2
 			m.mixStep(y, &a, &d.low, x, l, at, runs)
 			delta = d.o.Slice(0, n*C)
-			m.join(y, &a, &d.low, xs, delta)
+			m.join(y, &a, &d.low, xs, delta, d.delta.Slice(0, n*C))
 		} else {
 			a.n2 = a.n1
 		}
@@ -288,6 +287,8 @@ func (d *Decoder) layerActs(l, n int) acts {
 func (m *Model) mixStep(y *layer, a *acts, low *lowRank, x *Cache, l int, at paged, runs kernels.Runs) {
 	if y.delta != nil {
 		m.linearAttention(y, a, low, x.memory[l], runs)
+	}
+	if !y.attends {
 		return
 	}
 	m.project(y, a, low, at.pos)

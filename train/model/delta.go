@@ -26,6 +26,8 @@ import (
 //
 //	x += Wo · GatedConv(p)
 //
+// In layers of Falcon-H1 Mamba-2 is beside attention (parallel.go).
+//
 // Layers of OLMo Hybrid have Gated DeltaNet, whose tensors have names of their own and which may write twice as much
 // (scaleWrites).
 
@@ -33,7 +35,7 @@ import (
 // has conv alone.
 type delta struct {
 	conv, logs, bias, norm norm // [Mixed,Taps], [Values], [Values], [ValueDim]
-	convBias, skip         norm // of a scan: [Mixed], [Values]; its norm is [Out]
+	convBias, skip         norm // of a scan: [Mixed], [Values]; its norm is [Out], or empty
 }
 
 // deltaPrefix returns how the names of such a layer's tensors begin, where the layer's own begin with p.
@@ -74,16 +76,16 @@ func (c Config) deltaLinears(p string) (in, out linearSpec) {
 	return in, out
 }
 
-// delta adds the tensors of such a layer.
-func (x *layout) delta(c Config, l int, s layerLinears) {
+// delta adds the tensors of such a layer, whose linear maps are given.
+func (x *layout) delta(c Config, l int, in, out linearSpec) {
 	p, d := c.deltaPrefix(fmt.Sprintf("model.layers.%d.", l)), c.Delta
-	x.linear(s.qkv, false)
+	x.linear(in, false)
 	x.group()
 	for _, conv := range c.convWeights() {
 		x.add(p+conv.name, conv.rows, 1, d.Taps)
 	}
 	if d.Conv {
-		x.linear(s.o, false)
+		x.linear(out, false)
 		return
 	}
 	if d.Scan {
@@ -91,14 +93,17 @@ func (x *layout) delta(c Config, l int, s layerLinears) {
 	}
 	x.one(p+"A_log", d.Values)
 	x.one(p+"dt_bias", d.Values)
-	if d.Scan {
-		x.one(p+"D", d.Values)
-		x.one(p+"norm.weight", d.Out())
-	} else {
-		_, norm := c.deltaLast()
+	_, norm := c.deltaLast()
+	switch {
+	case !d.Scan:
 		x.one(p+norm, d.ValueDim)
+	case c.ScanNorm == NoScanNorm:
+		x.one(p+"D", d.Values)
+	default:
+		x.one(p+"D", d.Values)
+		x.one(p+norm, d.Out())
 	}
-	x.linear(s.o, false)
+	x.linear(out, c.ScanBias)
 }
 
 // convWeight is a tensor of a short convolution's weights: the last part of its name, and its channels.
@@ -128,8 +133,10 @@ func (b *binder) delta(l int) *delta {
 	if b.Config.Delta.Conv {
 		return &delta{conv: conv}
 	}
-	_, norm := b.Config.deltaLast()
-	y := &delta{conv: conv, logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias"), norm: b.vector(p + norm)}
+	y := &delta{conv: conv, logs: b.vector(p + "A_log"), bias: b.vector(p + "dt_bias")}
+	if _, norm := b.Config.deltaLast(); b.Config.ScanNorm != NoScanNorm {
+		y.norm = b.vector(p + norm)
+	}
 	if b.Config.Delta.Scan {
 		y.convBias, y.skip = b.vector(p+"conv1d.bias"), b.vector(p+"D")
 	}
@@ -192,7 +199,8 @@ func (c Config) validateDelta() (errs []error) {
 	if d.Taps < 1 || d.Taps > maxTaps {
 		bad("the convolution of linear attention has %d taps, must be from 1 to %d", d.Taps, maxTaps)
 	}
-	if (c.PostNorms || c.WideQKNorm) && c.Names != OlmoHybridNames || c.QKVBias || c.OutBias || c.Fused {
+	if (c.PostNorms || c.WideQKNorm) && c.Names != OlmoHybridNames || (c.QKVBias || c.OutBias) && !c.Parallel ||
+		c.Fused {
 		bad("linear attention is not supported with norms after the blocks, biases or fused projections")
 	}
 	if (d.Scan || d.Conv) && (c.DoubleWrites || c.DeltaEps != 0) || c.DeltaEps < 0 {
@@ -227,11 +235,10 @@ func (c Config) hasLinear() bool { return slices.Contains(c.Linear, true) }
 func (c Config) Recurrent() bool { return c.hasLinear() }
 
 // attentionLayers returns the number of layers with keys and values.
-func (c Config) attentionLayers() int {
-	n := c.Layers - c.linearLayers()
-	for _, none := range c.NoMixer {
-		if none {
-			n--
+func (c Config) attentionLayers() (n int) {
+	for l := range c.Layers {
+		if c.attends(l) {
+			n++
 		}
 	}
 	return n
@@ -299,7 +306,7 @@ func (c Config) parts() layerParts {
 
 func (c Config) partsOf(l int) layerParts {
 	mixes, feeds := c.mixes(l), c.feeds(l)
-	return layerParts{mixes && !c.linear(l), c.linear(l), feeds, mixes && feeds}
+	return layerParts{c.attends(l), c.linear(l), feeds, mixes && feeds}
 }
 
 // deltaActs are a layer's activations for N rows.
@@ -308,15 +315,18 @@ type deltaActs struct {
 	gates       kernels.Buffer // [N,Gates]
 	writes      kernels.Buffer // [N,Values] scratch, where these are doubled
 	out, normed kernels.Buffer // [N,Out]
-	rstd        kernels.Buffer // [N,Values], of a scan [N,Keys]
+	rstd        kernels.Buffer // [N,Values], of a scan's gated output [N,Keys]
+
+	// Of a scan whose output has its norm before the gate: [N,Out], [Keys,N].
+	ungated, rstdGroups kernels.Buffer
 }
 
 // deltaNorms returns the number of norms of a row.
-func deltaNorms(s kernels.DeltaShape) int {
-	if s.Scan {
-		return s.Keys
+func (c Config) deltaNorms() int {
+	if c.Delta.Scan && c.ScanNorm == NormAfterGate {
+		return c.Delta.Keys
 	}
-	return s.Values
+	return c.Delta.Values
 }
 
 func (a *deltaActs) alloc(c Config, N int, f, o func(n int) kernels.Buffer) {
@@ -326,14 +336,18 @@ func (a *deltaActs) alloc(c Config, N int, f, o func(n int) kernels.Buffer) {
 		return
 	}
 	a.gates = f(N * s.Gates())
-	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*deltaNorms(s))
+	a.out, a.normed, a.rstd = o(N*s.Out()), o(N*s.Out()), f(N*c.deltaNorms())
 	if c.DoubleWrites {
 		a.writes = f(N * s.Values)
+	}
+	if c.ScanNorm == NormBeforeGate {
+		a.ungated, a.rstdGroups = o(N*s.Out()), f(N*s.Keys)
 	}
 }
 
 // cut cuts the buffers to n rows.
-func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
+func (a *deltaActs) cut(c Config, n int) {
+	s := c.Delta
 	if a.x.Empty() {
 		return
 	}
@@ -342,19 +356,28 @@ func (a *deltaActs) cut(s kernels.DeltaShape, n int) {
 		return
 	}
 	a.gates = a.gates.Slice(0, n*s.Gates())
-	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*deltaNorms(s))
+	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*c.deltaNorms())
 	if !a.writes.Empty() {
 		a.writes = a.writes.Slice(0, n*s.Values)
 	}
+	if !a.ungated.Empty() {
+		a.ungated, a.rstdGroups = a.ungated.Slice(0, n*s.Out()), a.rstdGroups.Slice(0, n*s.Keys)
+	}
 }
 
-// joined returns what the output projection reads.
+// joined returns what the output projection of linear attention reads.
+func (a *deltaActs) joined(s kernels.DeltaShape) kernels.Buffer {
+	if s.Conv {
+		return a.u
+	}
+	return a.normed
+}
+
+// joined returns what the output projection reads; of a layer with both kinds of attention, that of the plain one.
 func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 	switch {
-	case y.delta != nil && c.Delta.Conv:
-		return a.delta.u
-	case y.delta != nil:
-		return a.delta.normed
+	case y.delta != nil && !c.Parallel:
+		return a.delta.joined(c.Delta)
 	case c.OutputGate || c.GateMap:
 		return a.gated
 	case c.latent():
@@ -370,7 +393,9 @@ type deltaMemory struct{ tails, states kernels.Buffer }
 // linearAttention computes a layer's activations from a.n1 up to what the output projection reads.
 func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMemory, r kernels.Runs) {
 	be, s, d := m.be, m.Config.Delta, &a.delta
-	y.qkv.apply(be, d.x, a.n1, low)
+	in, _ := y.deltaMaps()
+	in.apply(be, d.x, a.n1, low)
+	m.scaleProjected(d.x, d.u)
 	p := y.delta
 	if s.Conv {
 		be.GatedConv(d.u, d.x, p.conv.w, memory.tails, r, s)
@@ -381,7 +406,7 @@ func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMem
 	m.scaleWrites(d.gates, d.writes, 2)
 	be.DeltaRule(d.out, d.u, d.gates, memory.states, r, s)
 	if s.Scan {
-		be.GroupedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, m.Config.NormEps)
+		m.normScan(p, d)
 		return
 	}
 	be.GatedNorm(d.normed, d.rstd, d.out, d.x, p.norm.w, s, cmp.Or(m.Config.DeltaEps, m.Config.NormEps))
@@ -401,19 +426,20 @@ func (m *Model) scaleWrites(gates, t kernels.Buffer, by float64) {
 func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	be, s, d, n := m.be, m.Config.Delta, &a.delta, ws.n
 	dOut, dx := ws.dAtt.Slice(0, n*s.Out()), ws.dProjected.Slice(0, n*s.Stride())
-	y.o.backward(be, dOut, dout, a.joined(m.Config, y), blocks, &ws.low)
+	in, out := y.deltaMaps()
+	out.backward(be, dOut, dout, d.joined(s), blocks, &ws.low)
 	p, r := y.delta, ws.runs()
 	if s.Conv {
 		be.GatedConvBackward(dx, m.gradient(p.conv, 0), dOut, d.x, p.conv.w, blocks, r, s)
-		y.qkv.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
+		in.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
 		return
 	}
 	dMixed, dGates := ws.dMixed.Slice(0, n*s.Mixed()), ws.dGates.Slice(0, n*s.Gates())
-	normBackward := be.GatedNormBackward
 	if s.Scan {
-		normBackward = be.GroupedNormBackward
+		m.normScanBackward(p, d, dx, dOut, blocks)
+	} else {
+		be.GatedNormBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
 	}
-	normBackward(dOut, dx, m.gradient(p.norm, 0), dOut, d.out, d.x, p.norm.w, d.rstd, blocks, s)
 	be.DeltaRuleBackward(dMixed, dGates, dOut, d.u, d.gates, r, s)
 	m.scaleWrites(d.gates, d.writes, 0.5) // as DeltaGates made them
 	m.scaleWrites(dGates, d.writes, 2)
@@ -421,7 +447,8 @@ func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm,
 		dGates, d.gates, d.x, p.logs.w, p.bias.w, blocks, s)
 	be.ShortConvBackward(dx, m.gradient(p.conv, 0), m.gradient(p.convBias, s.Mixed()*s.Taps), dMixed, d.x, p.conv.w,
 		p.convBias.w, blocks, r, s)
-	y.qkv.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
+	m.scaleProjected(dx, dMixed)
+	in.backward(be, dNorm, dx, a.n1, blocks, &ws.low)
 }
 
 // gradient returns the gradient of w, which goes to the sink from element `at` if w is frozen.

@@ -21,7 +21,8 @@ func TestPlainArchitecturesKeepTheirText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"Linear", "Delta", "OutputGate", "Names", "NoMixer", "NoFFN", "DoubleWrites"} {
+	for _, key := range []string{"Linear", "Delta", "OutputGate", "Names", "NoMixer", "NoFFN", "DoubleWrites", "Parallel",
+		"Multipliers", "ScanNorm", "ScanBias"} {
 		if strings.Contains(string(text), key) {
 			t.Errorf("%s has %s", text, key)
 		}

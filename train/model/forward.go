@@ -1,6 +1,10 @@
 package model
 
-import "exp/kernels"
+import (
+	"cmp"
+
+	"exp/kernels"
+)
 
 // Forward computes the hidden states of the loaded batch, ws.Hidden.
 func (m *Model) Forward(ws *Workspace) {
@@ -72,7 +76,8 @@ func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
 func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) kernels.Buffer {
 	if y.delta != nil {
 		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
-	} else {
+	}
+	if y.attends {
 		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
 		m.lend(ws, y, &a)
 		offsets, groups := ws.sequences()
@@ -80,7 +85,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) kernel
 		m.sink(y, &a)
 	}
 	out := ws.attOut()
-	m.join(y, &a, &ws.low, x0, out)
+	m.join(y, &a, &ws.low, x0, out, ws.delta.Slice(0, out.Len()))
 	return out
 }
 
@@ -106,7 +111,7 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 		y.qkv.apply(be, a.wide, a.n1, low)
 		be.SplitGates(a.qkv, a.wide, y.attention)
 	default:
-		y.qkv.apply(be, a.qkv, a.n1, low)
+		y.qkv.apply(be, a.qkv, m.attentionInput(a), low)
 	}
 	if c.GateMap {
 		m.gates(y, a, low)
@@ -137,8 +142,8 @@ func (m *Model) normHeads(y *layer, a *acts) {
 }
 
 // join sets out [N,C] to the attention output. If a feed-forward block follows, it adds that to the residual
-// stream x0, as a.x1, and normalises it.
-func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
+// stream x0, as a.x1, and normalises it. t [N,C] is scratch.
+func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out, t kernels.Buffer) {
 	c, be := m.Config, m.be
 	if c.OutputGate && y.delta == nil {
 		be.OutputGate(a.gated, a.att, a.wide, y.attention)
@@ -149,9 +154,12 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out kernels.Buffer) {
 	if c.latent() {
 		be.TakeValues(a.latent.values, a.att, c.latentShape())
 	}
-	if y.post1.w.Empty() {
+	switch {
+	case c.Parallel:
+		m.joinParallel(y, a, low, out, t)
+	case y.post1.w.Empty():
 		y.o.apply(be, out, a.joined(c, y), low)
-	} else {
+	default:
 		y.o.apply(be, a.rawO, a.joined(c, y), low)
 		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
 	}
@@ -176,6 +184,7 @@ func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer)
 	default:
 		m.gate(y, a, low)
 		y.down.apply(be, raw, a.act, low)
+		m.multiply(raw, c.Width, cmp.Or(c.Multipliers.Down, 1))
 	}
 	if normed {
 		be.RMSNorm(out, a.rstdF, raw, y.post2.w, c.norm(), c.NormEps)
@@ -189,8 +198,10 @@ func (m *Model) gate(y *layer, a *acts, low *lowRank) {
 		m.be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp.w)
 		return
 	}
+	F := y.own.FFN
 	y.gateUp.apply(m.be, a.gateUp, a.n2, low)
-	m.be.Gate(a.act, a.gateUp, y.own.FFN, m.Config.Gate)
+	m.scaleColumns(a.gateUp, a.act, F, m.Config.Gate.Factors()*F, 0, cmp.Or(m.Config.Multipliers.Gate, 1))
+	m.be.Gate(a.act, a.gateUp, F, m.Config.Gate)
 }
 
 // queryNorm and keyNorm return the shapes of QKNorm.
@@ -265,7 +276,7 @@ func (m *Model) AllLogits(ws *Workspace, from, n int, out kernels.Buffer) {
 func (m *Model) logits(out, h kernels.Buffer) {
 	c := m.Config
 	m.be.Logits(out, h, m.output.w, c.LogitCap)
-	if c.LogitDivisor != 0 {
-		m.be.TakeColumns(out, out, c.Vocab, c.Vocab, 0, 1/c.LogitDivisor)
+	if c.scalesLogits() {
+		m.be.TakeColumns(out, out, c.Vocab, c.Vocab, 0, 1/c.logitDivisor())
 	}
 }

@@ -149,6 +149,11 @@ var variants = map[string]Config{
 	"bamba": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2,
 		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.6, Names: BambaNames, Linear: []bool{true, false},
 		Delta: kernels.DeltaShape{Keys: 1, Values: 3, KeyDim: 4, ValueDim: 3, Taps: 2, Scan: true}},
+	"falcon-h1": falcon(Config{ScanNorm: NoScanNorm, Delta: kernels.DeltaShape{Keys: 1, Values: 3, KeyDim: 4, ValueDim: 3, Taps: 2,
+		Scan: true, Low: 0.01}}),
+	"falcon-h1 biases": falcon(Config{ScanNorm: NormBeforeGate, ScanBias: true, QKVBias: true, OutBias: true, FFNBias: true,
+		TieEmbeddings: true, Delta: kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 3, ValueDim: 2, Taps: 3, Scan: true}}),
+	"falcon-h1 norms": falcon(Config{Delta: kernels.DeltaShape{Keys: 2, Values: 2, KeyDim: 3, ValueDim: 3, Taps: 4, Scan: true}}),
 	"olmo-hybrid": {Vocab: 9, Layers: 3, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, WideQKNorm: true,
 		PostNorms: true, NoPreNorms: true, RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.3,
 		Names: OlmoHybridNames, Linear: []bool{true, false, true}, DoubleWrites: true, DeltaEps: 0.2,
@@ -162,6 +167,19 @@ var variants = map[string]Config{
 		Delta: kernels.DeltaShape{Values: 1, ValueDim: 6, Taps: 2, Conv: true}, Sparse: []bool{false, true},
 		Experts: Experts{Count: 4, Top: 2, FFN: 3, Renorm: true, Sigmoid: true, Corrected: true, Scale: 1.5, Eps: 1e-6}},
 }
+
+// falcon returns c with two layers of Falcon-H1 and all its multipliers.
+func falcon(c Config) Config {
+	c.Vocab, c.Layers, c.Width, c.Heads, c.KVHeads, c.Head, c.FFN = 9, 2, 6, 2, 1, 4, 5
+	c.RopeTheta, c.NormEps, c.MaxPositions, c.InitStd = 50, 0.1, 12, 0.3
+	c.Names, c.Parallel, c.Linear, c.EmbedScale = BambaNames, true, []bool{true, true}, 1.5
+	c.Multipliers = allMultipliers
+	return c
+}
+
+// allMultipliers are none of them 1.
+var allMultipliers = Multipliers{Logits: 0.7, Key: 1.6, AttentionIn: 1.3, AttentionOut: 0.8, ScanIn: 1.2, ScanOut: 0.6,
+	Scan: [5]float64{1.4, 0.7, 1.5, 0.6, 0.75}, Gate: 1.7, Down: 0.65}
 
 // toyBatch has sequences of several lengths, one without a completion.
 func toyBatch(vocab int, seed uint64) Batch {

@@ -26,7 +26,7 @@ type Model struct {
 	grads        arena          // empty unless trainable
 	tied         kernels.Buffer // gradient of the embedding as input, if it is also the output
 	unread       kernels.Buffer // gradients of frozen norms
-	zeros        kernels.Buffer // the weight of norms without one
+	zeros        kernels.Buffer // the weight of norms without one; of a gate alone, not zeros (parallel.go)
 	scalars      scalars
 	tables       layerTables
 	kept         kernels.Buffer // the constants, during an update
@@ -53,10 +53,12 @@ type layer struct {
 	qNorm, kNorm, sinks        norm
 	qkv, o, gateUp, down       linear
 	gate                       linear    // that makes gates of attention's output
+	scanIn, scanOut            linear    // of Mamba-2 beside attention
 	fused                      bool      // the gate is computed within the product
 	mixes, feeds               bool      // has attention, linear or not; a feed-forward block
+	attends                    bool      // has attention that is not linear
 	mix                        *mixture  // instead of gateUp and down
-	delta                      *delta    // instead of attention
+	delta                      *delta    // instead of attention, or beside it
 	latent                     *latent   // of latent attention
 	beside                     *beside   // of experts beside gateUp and down
 	own                        Config    // the model's, with the heads of this layer
@@ -71,8 +73,8 @@ type layer struct {
 
 // linears returns the layer's linear maps but the experts'.
 func (y *layer) linears() []*linear {
-	return append(append(append([]*linear{&y.qkv, &y.gate}, y.latent.linears()...), &y.o, &y.gateUp, &y.down),
-		y.per.linears()...)
+	return append(append(append([]*linear{&y.qkv, &y.gate, &y.scanIn, &y.scanOut}, y.latent.linears()...), &y.o,
+		&y.gateUp, &y.down), y.per.linears()...)
 }
 
 // New allocates a model with all parameters zero. It returns an error if the device has no
@@ -163,6 +165,9 @@ func (m *Model) allocate() error {
 	if err != nil {
 		m.Close()
 		return err
+	}
+	if c.ScanNorm != NormAfterGate {
+		m.plainWeight()
 	}
 	m.params = newArena(buf, m.tensors, spans)
 	if m.trainable {
@@ -344,10 +349,14 @@ func (b *binder) layer(l int) layer {
 	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
 		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l,
 		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
-		mixes: c.mixes(l), feeds: c.feeds(l)}
+		mixes: c.mixes(l), feeds: c.feeds(l), attends: c.attends(l)}
 	switch {
 	case !y.mixes:
 		y.norm2 = y.norm1
+	case c.Parallel:
+		y.scanIn, y.scanOut = b.linear(s.inner[0], false), b.linear(s.inner[1], c.ScanBias)
+		y.delta = b.delta(l)
+		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	case c.linear(l):
 		y.qkv, y.o = b.linear(s.qkv, false), b.linear(s.o, false)
 		y.delta = b.delta(l)
@@ -356,7 +365,7 @@ func (b *binder) layer(l int) layer {
 	default:
 		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	}
-	if c.QKNorm && y.mixes && !c.linear(l) {
+	if c.QKNorm && y.attends {
 		query, key := c.headNorms(l)
 		if y.qNorm = b.vector(query); !y.shares {
 			y.kNorm = b.vector(key)
@@ -365,7 +374,7 @@ func (b *binder) layer(l int) layer {
 	if c.bareNorms() {
 		b.bareLayer(&y)
 	}
-	if c.Sinks && y.mixes && !c.linear(l) {
+	if c.Sinks && y.attends {
 		y.sinks = b.vector(sinksName(l))
 	}
 	if c.GateMap {
@@ -456,7 +465,7 @@ func (m *Model) Refresh() {
 	m.scalars.read = false
 	for i := range m.layers {
 		y := &m.layers[i]
-		m.refresh(&y.qkv, &y.gate, &y.o, &y.gateUp, &y.down)
+		m.refresh(&y.qkv, &y.gate, &y.scanIn, &y.scanOut, &y.o, &y.gateUp, &y.down)
 		m.refresh(y.per.linears()...)
 		if y.latent != nil {
 			m.refresh(&y.latent.qb, &y.latent.kva, &y.latent.kvb)

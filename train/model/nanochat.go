@@ -19,6 +19,8 @@ func (c Config) zeroWeights() int {
 		return max(c.Width, c.Head)
 	case c.ValueNorm:
 		return c.widestHead()
+	case c.ScanNorm != NormAfterGate:
+		return c.Delta.ValueDim
 	}
 	return 0
 }

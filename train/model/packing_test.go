@@ -125,9 +125,22 @@ func anyHybrid(r *rand.Rand) Config {
 	case GraniteNames:
 		c.ResidualScale = 0.3
 	case BambaNames:
-		c.Sparse, c.Experts = nil, Experts{}
+		if c.Sparse, c.Experts = nil, (Experts{}); flag() {
+			anyParallel(r, &c)
+		}
 	}
 	return c
+}
+
+// anyParallel gives c attention beside Mamba-2 in all layers, as Falcon-H1 has it.
+func anyParallel(r *rand.Rand, c *Config) {
+	flag := func() bool { return r.IntN(2) == 0 }
+	c.QKNorm, c.QKVBias, c.OutBias, c.FFNBias = false, flag(), flag(), flag()
+	c.Parallel, c.Linear, c.EmbedScale, c.ScanBias = true, []bool{true, true, true}, 2.5, flag()
+	c.ScanNorm = ScanNorm(r.IntN(int(NoScanNorm) + 1))
+	if c.Multipliers = allMultipliers; flag() {
+		c.Multipliers.AttentionIn, c.Multipliers.Gate, c.Multipliers.Down = 0, 0, 0
+	}
 }
 
 // anyLinear gives c layers with linear attention, and the others output gates.

@@ -76,9 +76,10 @@ func (t Tensor) Hidden() bool {
 // and experts[2i+1], the shared one last.
 type layerLinears struct {
 	qkv, o, gateUp, down linearSpec
-	inner                []linearSpec // between qkv and o, of latent attention or of gates; or of a layer's embeddings
-	router               linearSpec
-	experts              []linearSpec
+	// Between qkv and o, of latent attention or of gates; or of a layer's embeddings; or of Mamba-2 beside attention.
+	inner   []linearSpec
+	router  linearSpec
+	experts []linearSpec
 }
 
 // linears returns the linear maps of layer l under their Hugging Face names.
@@ -99,6 +100,9 @@ func (c Config) linears(l int) layerLinears {
 		x.qkv, x.o = linearSpec{}, linearSpec{}
 	case shares:
 		x.qkv.names, x.qkv.rows = x.qkv.names[:1], x.qkv.rows[:1]
+	case c.Parallel:
+		in, out := c.deltaLinears(p)
+		x.inner = []linearSpec{in, out}
 	case c.linear(l):
 		x.qkv, x.o = c.deltaLinears(p)
 	case c.latent():
@@ -287,8 +291,11 @@ func (x *layout) layer(c Config, l int) {
 	norm(before1)
 	switch {
 	case !c.mixes(l):
+	case c.Parallel:
+		x.delta(c, l, s.inner[0], s.inner[1])
+		x.attention(c, l, s)
 	case c.linear(l):
-		x.delta(c, l, s)
+		x.delta(c, l, s.qkv, s.o)
 	case c.latent():
 		x.latent(c, l, s)
 	default:

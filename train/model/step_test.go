@@ -146,16 +146,23 @@ func TestStepsAllocateNothing(t *testing.T) {
 		linear := bitsConfig
 		linear.QKVBias, linear.Linear, linear.OutputGate, linear.DoubleWrites = false, []bool{true, false}, true, true
 		linear.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 10, ValueDim: 20, Taps: 4, ByKey: true}
-		for _, keep := range []Keep{KeepAll, KeepInputs} {
-			step, _ := trainStep(t, threads, linear, Heads{LM: true}, keep, 4)
-			step()
-			if n := testing.AllocsPerRun(10, step); n != 0 {
-				t.Errorf("%d threads: a training step with linear attention, keep %d, allocates %v times", threads, keep, n)
+		beside := bitsConfig
+		beside.QKNorm, beside.Linear, beside.Parallel, beside.Names = false, []bool{true, true}, true, BambaNames
+		beside.Multipliers, beside.ScanNorm = allMultipliers, NormBeforeGate
+		beside.Delta = kernels.DeltaShape{Keys: 2, Values: 4, KeyDim: 10, ValueDim: 20, Taps: 4, Scan: true}
+		for name, c := range map[string]Config{"linear attention": linear, "attention beside Mamba-2": beside} {
+			for _, keep := range []Keep{KeepAll, KeepInputs} {
+				step, _ := trainStep(t, threads, c, Heads{LM: true}, keep, 4)
+				step()
+				if n := testing.AllocsPerRun(10, step); n != 0 {
+					t.Errorf("%d threads: a training step with %s, keep %d, allocates %v times", threads, name, keep, n)
+				}
 			}
 		}
 		sinks := bitsConfig
 		sinks.Sinks = true
-		for name, c := range map[string]Config{"": bitsConfig, " with linear attention": linear, " with sinks": sinks} {
+		for name, c := range map[string]Config{"": bitsConfig, " with linear attention": linear, " with sinks": sinks,
+			" with attention beside Mamba-2": beside} {
 			step := decodeStep(t, threads, c, 8, kernels.Sampling{Temperature: 1, TopP: 1})
 			step()
 			if n := testing.AllocsPerRun(20, step); n != 0 {

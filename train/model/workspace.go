@@ -80,7 +80,7 @@ type Workspace struct {
 	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
 	dProjected                 kernels.Buffer    // [N,Projected] or [N,Delta.Stride]
 	dMixed, dGates             kernels.Buffer    // [N,Delta.Mixed], [N,2·Delta.Values]
-	dPost                      kernels.Buffer    // [N,C], with norms after the blocks
+	dPost                      kernels.Buffer    // [N,C], with norms after the blocks, or multipliers
 	dBeside                    [2]kernels.Buffer // [N,C], with experts beside a block
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
 	dTables                    kernels.Buffer    // [N,L·P], with embeddings for each layer
@@ -309,7 +309,7 @@ func (ws *Workspace) allocBlockGradients(alloc, operand func(n int) kernels.Buff
 	if c.PerLayer > 0 && ws.adapters == nil {
 		ws.dTables = alloc(N * c.layersWidth())
 	}
-	if c.PostNorms {
+	if c.PostNorms || c.Parallel {
 		ws.dPost = alloc(N * c.Width)
 	}
 	if c.Experts.Beside {
@@ -420,7 +420,7 @@ func (a *acts) cut(c Config, n int) {
 	cut(&a.wide, c.Projected())
 	cut(&a.gated, c.Heads*c.Head)
 	cut(&a.gates, 2*c.Heads*c.Head)
-	a.delta.cut(c.Delta, n)
+	a.delta.cut(c, n)
 	a.latent.cut(c, n)
 	a.beside.cut(c, n)
 	a.per.cut(c, n)
