@@ -426,3 +426,19 @@ func TestShortConvolutions(t *testing.T) {
 			{"ppo", "compute.recompute=true"}})
 	}
 }
+
+// falconFolder is a folder with the texts of dir and a toy of Falcon-H1.
+func falconFolder(t *testing.T, dir string) string {
+	t.Helper()
+	return toyFolder(t, dir, model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e11,
+		NormEps: 1e-5, MaxPositions: 256, InitStd: 0.1, Names: model.BambaNames, Linear: []bool{true, true}, Parallel: true,
+		ScanNorm: model.NoScanNorm, EmbedScale: 5.7, Multipliers: model.Multipliers{Logits: 0.3, Key: 0.4, AttentionIn: 1.1,
+			AttentionOut: 0.9, ScanIn: 1.25, ScanOut: 0.24, Scan: [5]float64{0.35, 0.25, 0.36, 0.5, 0.37}, Gate: 0.88, Down: 0.59},
+		Delta: kernels.DeltaShape{Keys: 1, Values: 4, KeyDim: 16, ValueDim: 12, Taps: 4, Scan: true}})
+}
+
+// Falcon-H1 learns, too.
+func TestFalcon(t *testing.T) {
+	learns(t, falconFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
+}

@@ -39,6 +39,8 @@ func TestHybridsArePublished(t *testing.T) {
 			"model.layers.0.block_sparse_moe.output_linear.weight": {5, 12, 10},
 			"model.layers.0.block_sparse_moe.router.layer.weight":  {5, 12}},
 		"bamba": {"model.final_layernorm.weight": {12}, "model.layers.1.feed_forward.up_proj.weight": {10, 12}},
+		"falcon-h1": {"model.final_layernorm.weight": {12}, "model.layers.1.mamba.in_proj.weight": {50, 12},
+			"model.layers.1.self_attn.k_proj.weight": {12, 12}, "model.layers.0.pre_ff_layernorm.weight": {12}},
 		"lfm2": {"model.embedding_norm.weight": {12}, "model.layers.0.conv.conv.weight": {12, 1, 3},
 			"model.layers.1.self_attn.out_proj.weight": {12, 8}, "model.layers.1.self_attn.q_layernorm.weight": {4}},
 		"olmo-hybrid": {"model.layers.0.attention_layer_norm.weight": {12}, "model.layers.0.linear_attn.v_conv1d.weight": {20, 1, 3},
@@ -121,7 +123,8 @@ func TestPublishedHybrids(t *testing.T) {
 		}
 		plain := t.TempDir()
 		raw := strings.ReplaceAll(string(readFile(t, filepath.Join(dir, configFile))), `{"__float__":"Infinity"}`, "Infinity")
-		if strings.HasPrefix(x.Name, "nemotron") != strings.Contains(raw, "0,Infinity]") {
+		endless := strings.HasPrefix(x.Name, "nemotron") || x.Name == "falcon-h1" || x.Name == "falcon-h1-norm"
+		if endless != strings.Contains(raw, "0,Infinity]") {
 			t.Fatalf("config.json is %s", raw)
 		}
 		writeFile(t, filepath.Join(plain, configFile), []byte(raw))
