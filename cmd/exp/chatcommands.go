@@ -114,7 +114,7 @@ func (s *chatSession) retry(string) error {
 		return noQuestion()
 	}
 	if s.talk.Sampling.Temperature == 0 {
-		s.Note("at temperature 0 the answer is the same")
+		s.Note("at temperature 0 every answer is the same")
 	}
 	if s.talk.OnProblem() {
 		return s.graded(s.talk.Again)

@@ -22,7 +22,7 @@ type Conversation struct {
 	turns []turn
 }
 
-// Sampling says how answers are drawn. The zero value is not valid: see DefaultSampling.
+// Sampling says how answers are drawn. Temperature and TopP are 1 for the model's own distribution.
 type Sampling struct {
 	Temperature float64 // 0: the likeliest tokens
 	TopP, MinP  float64
@@ -32,9 +32,6 @@ type Sampling struct {
 	Scored      bool   // an answer has Tokens
 	Top         int    // likeliest tokens next to each, at most generate.MostTop
 }
-
-// DefaultSampling draws from the model's own distribution, as a request that says nothing else.
-func DefaultSampling() Sampling { return Sampling{Temperature: 1, TopP: 1} }
 
 // Check returns an error for settings that are out of bounds.
 func (s Sampling) Check() error {

@@ -32,7 +32,7 @@ func TestConversation(t *testing.T) {
 	s, h := opened(t, Options{})
 	url := h.URL + "/v1/chat/completions"
 	seed := int64(3)
-	sampling := DefaultSampling()
+	sampling := Sampling{Temperature: 1, TopP: 1}
 	sampling.Seed, sampling.New, sampling.Scored, sampling.Top = &seed, 12, true, 2
 	c := s.x.NewConversation("be", sampling)
 	type message struct {
@@ -106,7 +106,7 @@ func TestPlainConversation(t *testing.T) {
 	x := tiny(t, "")
 	h := opens(t, x)
 	seed := int64(5)
-	sampling := DefaultSampling()
+	sampling := Sampling{Temperature: 1, TopP: 1}
 	sampling.Seed = &seed
 	c := x.NewConversation("", sampling)
 	for _, question := range []string{"abc", "de"} {
@@ -121,7 +121,7 @@ func TestPlainConversation(t *testing.T) {
 // A conversation that does not fit leaves what was said before; so does an answer that is stopped before it begins.
 func TestConversationErrors(t *testing.T) {
 	x := tiny(t, template, config.Value{Path: "rollout.stop_ids", Value: []string{"0"}}) // which ends it less often
-	sampling := DefaultSampling()
+	sampling := Sampling{Temperature: 1, TopP: 1}
 	sampling.New = 4
 	c := x.NewConversation("", sampling)
 	first, err := c.Ask(context.Background(), "hi", silent)
@@ -190,7 +190,7 @@ func TestSamplingCheck(t *testing.T) {
 		{func(s *Sampling) { s.TopK = -1 }, "top-k is -1"},
 		{func(s *Sampling) { s.New = -1 }, "max-tokens is -1"},
 	} {
-		s := DefaultSampling()
+		s := Sampling{Temperature: 1, TopP: 1}
 		tt.change(&s)
 		if err := s.Check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v, want %q", s, err, tt.want)

@@ -9,8 +9,8 @@ import (
 	"exp/train/model"
 )
 
-// This file has Falcon-H1 (arXiv:2507.22448): in each layer attention and Mamba-2 side by side, with the names of Bamba's
-// tensors, and factors in many places.
+// This file has Falcon-H1 (arXiv:2507.22448): in each layer attention and Mamba-2 side by side, with the names of
+// Bamba's tensors, and factors in many places.
 
 func falcons() []architecture {
 	return []architecture{
@@ -18,7 +18,9 @@ func falcons() []architecture {
 			words: "Falcon-H1: attention beside Mamba-2 in each layer, multipliers",
 			fixed: model.Config{Names: model.BambaNames, Parallel: true},
 			eps:   1e-5, theta: 1e4, positions: 8192, kvHeads: 8,
-			mixed: true, features: []feature{attentionBias, feedForwardBias, falconLayers, falconMultipliers, falconBase},
+			mixed: true,
+			features: []feature{attentionBias, feedForwardBias, falconLayers, falconMultipliers,
+				falconBase},
 			write: []writer{outBias, ffnBias, falconValues}},
 	}
 }

@@ -356,7 +356,8 @@ func (a *deltaActs) cut(c Config, n int) {
 		return
 	}
 	a.gates = a.gates.Slice(0, n*s.Gates())
-	a.out, a.normed, a.rstd = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out()), a.rstd.Slice(0, n*c.deltaNorms())
+	a.out, a.normed = a.out.Slice(0, n*s.Out()), a.normed.Slice(0, n*s.Out())
+	a.rstd = a.rstd.Slice(0, n*c.deltaNorms())
 	if !a.writes.Empty() {
 		a.writes = a.writes.Slice(0, n*s.Values)
 	}

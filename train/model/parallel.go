@@ -9,10 +9,11 @@ import (
 	"exp/kernels"
 )
 
-// This file has the layers of Falcon-H1: attention and Mamba-2 side by side. With n the layer's normed input and m that
-// of its feed-forward block, and factors (Multipliers) in brackets,
+// This file has the layers of Falcon-H1: attention and Mamba-2 side by side. With n the layer's normed input, m the
+// feed-forward block's, and factors (Multipliers) in brackets,
 //
-//	x += [AttentionOut]·(Wo · Attention(Wqkv·[AttentionIn]·n)) + [ScanOut]·(Wout · Gated(Scan([Scan]·Win·[ScanIn]·n)))
+//	x += [AttentionOut]·(Wo · Attention(Wqkv·[AttentionIn]·n))
+//	     + [ScanOut]·(Wout · Gated(Scan([Scan]·Win·[ScanIn]·n)))
 //	x += [Down]·(Wdown · (SiLU([Gate]·Wgate·m) ⊙ Wup·m))
 //
 // The weights are the published ones: nothing is multiplied into them. Two factors need no operation of their own:
@@ -152,8 +153,8 @@ func (m *Model) scaleProjected(x, t kernels.Buffer) {
 	}
 }
 
-// scaleColumns multiplies n columns of x [N,stride], from column `at` on, by a number: fma(by-1, x, x), which is off by
-// at most half a unit in the last place of 1 times x. t [N,n] is scratch.
+// scaleColumns multiplies n columns of x [N,stride], from column `at` on, by a number: fma(by-1, x, x), which is off
+// by at most half a unit in the last place of 1 times x. t [N,n] is scratch.
 func (m *Model) scaleColumns(x, t kernels.Buffer, n, stride, at int, by float64) {
 	if by == 1 || x.Len() == 0 {
 		return
@@ -163,8 +164,8 @@ func (m *Model) scaleColumns(x, t kernels.Buffer, n, stride, at int, by float64)
 	m.be.AddColumns(x, t, n, stride, at, by-1)
 }
 
-// A gate alone is GatedNorm whose eps is so large that it divides by exactly 2^plainExponent, whatever the channels are,
-// up to a root mean square of 2^18 in float32. Its weight takes that back, again exactly.
+// A gate alone is GatedNorm whose eps is so large that it divides by exactly 2^plainExponent, whatever the channels
+// are, up to a root mean square of 2^18 in float32. Its weight takes that back, again exactly.
 const plainExponent = 30
 
 // plainWeight fills the weight of that norm.
