@@ -55,7 +55,7 @@ func rewardKinds() map[string]rewardKind {
 			note:   generativeNote,
 			source: func(r *config.Reward) string { return "generative reward model: " + r.Weights },
 			hint: "have the template of reward.judge.template ask for an answer that reward.judge.pattern or " +
-				"reward.judge.field finds; exp endpoint FOLDER lets you ask the model by hand",
+				"reward.judge.field finds; exp chat FOLDER asks the model by hand",
 		},
 		config.Majority: {train: func(t *train.Config, r *config.Reward) {
 			t.Self = train.RewardMajority
