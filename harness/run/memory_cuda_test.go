@@ -73,12 +73,13 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	learnsOnCUDA(t, olmoHybridFolder(t, bf16Folder(newLab(t))), 0, 1)
 }
 
-// Hybrids with Mamba-2 learn as on the CPU, too.
+// Hybrids with Mamba-2, in layers of its own and beside attention, learn as on the CPU, too.
 func TestHybridsOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	for i, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
+	base := bf16Folder(newLab(t))
+	for i, dir := range append(hybridFolders(t, base), falconFolder(t, base)) {
 		learnsOnCUDA(t, dir, i%2)
 	}
 }
