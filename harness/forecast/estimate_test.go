@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"exp/harness/config"
+	"exp/kernels"
 )
 
 // The smoke run takes 8 problems with 4 completions each in a step.
@@ -103,16 +104,27 @@ func TestEstimateOneUpdate(t *testing.T) {
 
 // A reward model is part of the memory of training, and only with its kind of reward.
 func TestEstimateRewardModel(t *testing.T) {
-	folder := func(architecture string) string {
+	folder := func(architecture string, vocab int) string {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), fmt.Appendf(nil, `{"architectures": [%q],
-			"vocab_size": 50, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
-			"intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 1e4}`, architecture), 0o644); err != nil {
+			"vocab_size": %d, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4,
+			"intermediate_size": 96, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 1e4}`, architecture, vocab), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return dir
 	}
-	dir, writes := folder("LlamaForSequenceClassification"), folder("LlamaForCausalLM")
+	dir, writes := folder("LlamaForSequenceClassification", 50), folder("LlamaForCausalLM", 50)
+	scratch := func(sets ...string) int64 { // of the operations, which all models share
+		e, err := Of(smoke(t, sets...), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Memory[slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == string(kernels.ScratchRoom) })].Bytes
+	}
+	judge := "reward={kind: genrm, weights: " + folder("LlamaForCausalLM", 100000) + ", judge: {template: t, max_tokens: 8, context: 128}}"
+	if small, large := scratch(), scratch(judge); large <= small {
+		t.Errorf("a judge with many tokens takes %d bytes of scratch memory, a small policy alone %d", large, small)
+	}
 	for _, tt := range []struct {
 		sets  []string
 		least int64
