@@ -50,7 +50,7 @@ func TestChatOnce(t *testing.T) {
 		e := call{stdin: tt.stdin}.run(append([]string{"chat", dir, tt.question}, flags...)...)
 		said, err := json.Marshal(e.stdout)
 		if err == nil {
-			err = json.Unmarshal(said, &e.stdout) // bytes that are no text are lost, as on the way from the endpoint
+			err = json.Unmarshal(said, &e.stdout) // replaces bytes that are not UTF-8, as the endpoint does
 		}
 		if e.code != 0 || err != nil || e.stdout != text+"\n" {
 			t.Errorf("%q: code %d, %q, the endpoint says %q\n%s", tt.question, e.code, e.stdout, text, e.stderr)
@@ -97,7 +97,8 @@ func TestChatThroughPipe(t *testing.T) {
 		{limits + "hi\n/undo\nhi\n", one + one},
 		{limits + "hi\n/retry\n", one + seed4},
 		{"/seed 4\n/max-tokens 8\n\n  \nhi\n/quit\nhi\n", seed4},
-		{limits + "/temperature 0\nhi\n/reset\n/seed\nhi\n", talk(limits+"/temperature 0\nhi\n").stdout + talk("/max-tokens 8\n/temperature 0\nhi\n").stdout},
+		{limits + "/temperature 0\nhi\n/reset\n/seed\nhi\n",
+			talk(limits+"/temperature 0\nhi\n").stdout + talk("/max-tokens 8\n/temperature 0\nhi\n").stdout},
 		{limits + "a\\\nb\n", talk(limits + "\"\"\"\na\nb\n\"\"\"\n").stdout},
 		{limits + "\"\"\"hi\"\"\"\n", one},
 	} {
@@ -182,7 +183,7 @@ func TestChatErrors(t *testing.T) {
 	}
 }
 
-// told is a writer that tells what is written.
+// told is a writer that calls a function with each text.
 type told func(text string)
 
 func (t told) Write(p []byte) (int, error) {

@@ -36,7 +36,8 @@ func newChatSession(a *app, ctx context.Context, x askedModel, talk *endpoint.Co
 		ctrlC: ctrlC{idle: make(chan struct{}, 1)}}
 }
 
-// ctrlC passes Ctrl-C on to what is going on. A second one without a line typed in between ends the program.
+// ctrlC turns Ctrl-C into the end of the current answer. A second Ctrl-C ends the program unless the user has typed a
+// line since the first.
 type ctrlC struct {
 	mu    sync.Mutex
 	again bool          // the next one ends the program

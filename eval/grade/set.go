@@ -66,7 +66,7 @@ func (c *comparer) unsolved(x *formula.Expr) bool {
 func (c *comparer) setOperations(g, p *formula.Expr) result {
 	if g.Op == p.Op {
 		outer := c.inSet
-		c.inSet = outer || g.Op == formula.Union || g.Op == formula.Intersection // 2 is no set
+		c.inSet = outer || g.Op == formula.Union || g.Op == formula.Intersection // 2 is not a set
 		defer func() { c.inSet = outer }()
 		r := no("")
 		switch a, b := operands(g), operands(p); {
@@ -210,7 +210,7 @@ func (c *comparer) region(x *formula.Expr) ([]piece, bool) {
 func (c *comparer) regionOfUnion(x *formula.Expr) ([]piece, bool) {
 	var all []piece
 	for _, term := range operands(x) {
-		if term.IsScalar() && !formula.IsCollection(term) && term.Op != formula.Unit { // 2 is no set
+		if term.IsScalar() && !formula.IsCollection(term) && term.Op != formula.Unit { // 2 is not a set
 			return nil, false
 		}
 		s, ok := c.region(term)

@@ -50,7 +50,7 @@ func (s Sampling) Check() error {
 // turn is a question with its answer.
 type turn struct {
 	text     string            // that a model without a template continues
-	messages []rollout.Message // of the question for others; those of a problem begin the conversation
+	messages []rollout.Message // the question in a chat; a problem brings its whole prompt
 	tools    json.RawMessage   // that the chat offers; nil: none
 	problem  *rollout.Problem  // nil: the user's own question
 	again    int64             // answers before this one

@@ -14,7 +14,7 @@ import (
 // silent shows nothing.
 func silent(string) error { return nil }
 
-// inJSON returns a text as JSON passes it on: bytes that are no text are lost.
+// inJSON returns a text as JSON passes it on: it replaces bytes that are not UTF-8.
 func inJSON(t *testing.T, text string) (out string) {
 	t.Helper()
 	b, err := json.Marshal(text)

@@ -22,7 +22,7 @@ type rewardKind struct {
 	files func(c *config.Run, policy *prompt.Prompter, add func(key, use string, digest func() (ident.Digest, error)))
 	// note is a line of the plan; nil: there is none.
 	note func(c *config.Run, x External) string
-	// source is a line that identifies a scorer outside this process, and hint what to do if it does not answer.
+	// source is a line that identifies a scorer that is tried before any work, and hint what to do if it fails.
 	source func(r *config.Reward) string
 	hint   string
 }

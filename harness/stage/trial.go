@@ -22,8 +22,8 @@ const (
 )
 
 // TryReward scores a completion of the first training problem, or without one of the first test problem, by whatever
-// scores completions outside this process: a program, a judge, or the sandbox. A reward that cannot do that ends the
-// run before any work, as a *TrialError. e belongs to the train stage.
+// scores completions besides the task's own rules: a program, a judge, or the sandbox. A reward that cannot do that
+// ends the run before any work, as a *TrialError. e belongs to the train stage.
 func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	r := e.run()
 	kind := rewardKindOf(&r.Reward)
@@ -113,7 +113,7 @@ func (e *Env) trialAnswer(p *rollout.Problem) string {
 
 // TrialError reports a reward that could not score a row before training.
 type TrialError struct {
-	Source string   // what scores outside this process, such as "judge: http://127.0.0.1:8000/v1"; "" for the sandbox
+	Source string   // what scores, such as "judge: http://127.0.0.1:8000/v1"; "" for the sandbox
 	Said   []string // the program's last lines on standard error
 	Err    error
 	advice string

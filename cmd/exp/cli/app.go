@@ -230,8 +230,8 @@ func (a *App) OnSecondSignal(keeps func() string) {
 	a.mu.Unlock()
 }
 
-// OnSignal lets a command take signals before the first one stops it, as a conversation does whose answers Ctrl-C
-// ends. take runs beside the command, and reports whether it took the signal. nil ends that.
+// OnSignal gives signals to a command before they stop it: in a conversation Ctrl-C ends the answer, not the program.
+// take runs concurrently with the command and reports whether it handled the signal; nil restores the default.
 func (a *App) OnSignal(take func(os.Signal) bool) {
 	a.mu.Lock()
 	a.taker = take
