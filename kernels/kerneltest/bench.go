@@ -19,7 +19,7 @@ import (
 // fit a model of 10 million parameters: C = 256, H = 4, K = 2, D = 64,
 // F = 1024; batches of 2048 rows, decode steps of 64. Linear maps have the sizes of a
 // model of 50 million too: C = 512, H = 8, K = 2, F = 2048, V = 8192; and decode
-// steps of 8, 16 and 64 rows.
+// steps of 8, 16 and 64 rows. Frozen weights have a size of Qwen2.5-0.5B.
 func Bench(b *testing.B, open func() kernels.Backend) {
 	dev := open()
 	impl := "impl=" + strings.ReplaceAll(dev.Name(), "/", "-")
@@ -151,6 +151,17 @@ func matmulBenchmark(g gemmShape) benchmark {
 	}}
 }
 
+// frozenBenchmark measures a linear map with frozen weights in BF16.
+func frozenBenchmark(g gemmShape) benchmark {
+	dims := dimsOf("M", g.M, "N", g.N, "K", g.K) + "/weights=bf16"
+	r := benchStream("bench " + dims)
+	return benchmark{"MatMul", dims, 2 * g.M * g.N * g.K, 4*(g.M*g.N+g.M*g.K) + 2*g.N*g.K, func(c *call) func() {
+		out, x := c.outOperands("out", g.M*g.N), c.operands("x", r.floats(g.M*g.K))
+		w := c.frozen("w", r.truncated(g.N*g.K), g.N, g.K, bits)
+		return func() { c.b.MatMul(out, x, w, kernels.Buffer{}) }
+	}}
+}
+
 // dwBenchmark measures a weight gradient over blocks of some rows.
 func dwBenchmark(g gemmShape, rows int) benchmark {
 	dims := dimsOf("M", g.M, "N", g.N, "K", g.K)
@@ -187,6 +198,9 @@ func linearBenchmarks() []benchmark {
 				return func() { c.b.MatMulDX(dx, dout, w) }
 			}},
 			dwBenchmark(g, kernels.BlockRows))
+	}
+	for _, m := range []int{1, 8, 16, 64, 256} { // a map of Qwen2.5-0.5B
+		list = append(list, frozenBenchmark(gemmShape{m, 4864, 896}))
 	}
 	// What gradient blocks cost: as long as they may be, and as short answers are.
 	list = append(list, dwBenchmark(gemmShape{1920, 2048, 256}, 240), dwBenchmark(gemmShape{1920, 2048, 256}, 30))
