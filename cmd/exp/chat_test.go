@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -51,6 +54,9 @@ func TestChatOnce(t *testing.T) {
 		said, err := json.Marshal(e.stdout)
 		if err == nil {
 			err = json.Unmarshal(said, &e.stdout) // replaces bytes that are not UTF-8, as the endpoint does
+		}
+		if !strings.Contains(e.stderr, "cut after 30 tokens") {
+			t.Errorf("%q: stderr %q", tt.question, e.stderr)
 		}
 		if e.code != 0 || err != nil || e.stdout != text+"\n" {
 			t.Errorf("%q: code %d, %q, the endpoint says %q\n%s", tt.question, e.code, e.stdout, text, e.stderr)
@@ -114,8 +120,9 @@ func TestChatThroughPipe(t *testing.T) {
 	if alone := talk(limits + "and\n").stdout; two == one+alone {
 		t.Error("the second answer does not know the first question")
 	}
-	if slash := talk(limits + "//help\n").stdout; slash == "" || strings.Contains(slash, "/retry") {
-		t.Errorf("a question that begins with /: %q", slash)
+	slash := call{}.run("chat", dir, "/help", "--max-tokens", "8", "--seed", "3").stdout
+	if got := talk(limits + "//help\n").stdout; got != slash || strings.Contains(got, "/retry") {
+		t.Errorf("a question that begins with /: %q, want %q", got, slash)
 	}
 	if sys := talk("/system be\n" + limits + "hi\n").stdout; sys == one {
 		t.Error("the system message changes nothing")
@@ -127,11 +134,80 @@ func TestChatThroughPipe(t *testing.T) {
 	if e := (call{stdin: limits + "hi\n"}).run("chat", dir, "-q"); e.stdout != one || e.stderr != "" {
 		t.Errorf("-q: %q\n%s", e.stdout, e.stderr)
 	}
-	probs := strings.TrimPrefix(talk(limits+"hi\n/logprobs\n").stdout, one)
-	if !regexp.MustCompile(`(?s)^  token .* likeliest.*"\S+ -\d.* 8 tokens, log-prob -\d`).MatchString(probs) {
-		t.Errorf("/logprobs:\n%s", probs)
-	}
+	greedy := talk(limits + "/temperature 0\nhi\n").stdout
+	checkLogProbs(t, strings.TrimPrefix(talk(limits+"/temperature 0\nhi\n/logprobs\n").stdout, greedy), 8)
 	golden(t, "chathelp", talk("/help\n").stdout)
+}
+
+// checkLogProbs checks what /logprobs shows of a greedy answer of n tokens: each with the likeliest others, which
+// leave out the token itself, and the sum.
+func checkLogProbs(t *testing.T, shown string, n int) {
+	t.Helper()
+	row := regexp.MustCompile(`(?m)^  "(?:[^"\\]|\\.)+" +(-\d+\.\d{3})((?: +"(?:[^"\\]|\\.)+" -\d+\.\d\d)+)$`)
+	rows, sum := row.FindAllStringSubmatch(shown, -1), 0.0
+	for _, r := range rows {
+		v, err := strconv.ParseFloat(r[1], 64)
+		if sum += v; err != nil || strings.Count(r[2], " -") != topShown-1 {
+			t.Errorf("%q: want %d others", r[0], topShown-1)
+		}
+	}
+	total := regexp.MustCompile(`(\d+) tokens, log-prob (-\d+\.\d\d) in all`).FindStringSubmatch(shown)
+	if len(rows) != n || total == nil || total[1] != strconv.Itoa(n) {
+		t.Fatalf("want %d tokens:\n%s", n, shown)
+	}
+	if v, err := strconv.ParseFloat(total[2], 64); err != nil || math.Abs(v-sum) > 0.005+0.0005*float64(n) {
+		t.Errorf("the sum is %s, of the rows %.3f", total[2], sum)
+	}
+}
+
+// A terminal does not obey the model; a file gets its bytes as they are.
+func TestChatCleansTerminal(t *testing.T) {
+	args := []string{"chat", chatFolder(t, 256), "hi", "--seed", "1", "--max-tokens", "200"}
+	unclean := func(text string) bool {
+		return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' })
+	}
+	if e := (call{}).run(args...); !unclean(e.stdout) {
+		t.Fatalf("the answer has no control characters: %q", e.stdout)
+	}
+	if e := (call{env: map[string]string{"EXP_FORCE_TTY": "80"}}).run(args...); e.code != 0 || unclean(e.stdout) {
+		t.Errorf("code %d, %q", e.code, e.stdout)
+	}
+}
+
+// The system message of a conversation is the run's, unless --system gives another or none.
+func TestChatSystemOfRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model")
+	}
+	dir := t.TempDir()
+	template, store := filepath.Join(dir, "chat.jinja"), filepath.Join(dir, "store")
+	if err := os.WriteFile(template, []byte(chatTemplate), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := call{}.run("run", filepath.Join("..", "..", "configs", "smoke_cpu.yaml"), "--store", store, "-q",
+		"--set", "tokenizer.kind=byte", "--set", "data.chat="+template, "--set", "data.system=Be", "--set", "train.steps=1",
+		"--set", "data.max_prompt_tokens=40")
+	if e.code != 0 {
+		t.Fatal(e.stderr)
+	}
+	said := func(system ...string) string {
+		t.Helper()
+		args := []string{"chat", "@last", "7,8=15:", "--seed", "1", "--max-tokens", "8", "--store", store, "--json"}
+		e := call{}.run(append(args, system...)...)
+		var answer struct {
+			Data struct {
+				Tokens []struct{ Logprob float64 }
+			}
+		}
+		if err := json.Unmarshal([]byte(e.stdout), &answer); err != nil || len(answer.Data.Tokens) == 0 {
+			t.Fatalf("%v: code %d, %s%s", err, e.code, e.stdout, e.stderr)
+		}
+		return fmt.Sprint(answer.Data.Tokens)
+	}
+	own, same, none, other := said(), said("--system", "Be"), said("--system", ""), said("--system", "No")
+	if own != same || own == none || own == other || none == other {
+		t.Errorf("the run's own system message: %s; the same: %s; none: %s; another: %s", own, same, none, other)
+	}
 }
 
 func TestChatErrors(t *testing.T) {
@@ -287,6 +363,19 @@ func TestChatWithRun(t *testing.T) {
 	for _, want := range []string{`(?s)test problem 2 of 16: .*gold .*verdict .*test problem 3 of 16: .*gold .*verdict .*gold .*verdict `} {
 		if !regexp.MustCompile(want).MatchString(e.stdout) {
 			t.Errorf("%s does not match\n%s", want, e.stdout)
+		}
+	}
+	// Each problem has the answer to its own prompt, and its own numbers in the right answer.
+	asked := regexp.MustCompile(`(?s)of 16: (\S+)=\S+\n  (\S+)\n(.*?)  gold +(\S+)\n`).FindAllStringSubmatch(e.stdout, -1)
+	if len(asked) != 2 {
+		t.Fatalf("%d problems in\n%s", len(asked), e.stdout)
+	}
+	for _, q := range asked {
+		alone := call{}.run("chat", "smoke#0", q[2], "--temperature", "0", "--max-tokens", "12", "--store", dir).stdout
+		gold := regexp.MustCompile(`\d+`).FindAllString(q[4], -1)
+		slices.Sort(gold)
+		if numbers := strings.Split(q[1], ","); q[3] != alone || !slices.Equal(gold, numbers) {
+			t.Errorf("problem %s: answer %q, alone %q, gold %s", q[2], q[3], alone, q[4])
 		}
 	}
 	// The verdict is the evaluation's, and so is the prompt.
