@@ -425,6 +425,38 @@ type Sampling struct {
 	TopP        float64 // keep the smallest set of most probable tokens with mass ≥ p; 1 keeps all
 	MinP        float64 // keep tokens with probability ≥ p · the largest; 0 keeps all
 	Cap         float64 // caps the logits, see Softmax.Cap
+	Adjust      Adjustments
+}
+
+// Adjustments change the logits of some tokens of each row before its draw: penalties of tokens that were there
+// before, biases, tokens that may not be drawn. The zero value changes nothing and costs nothing. A row's scores stay
+// those of the logits as they were. With z the logit of a token after the temperature,
+//
+//	x = fma(Before, invTemp, z)
+//	x = x/Factor if x > 0, else x·Factor
+//	z = fma(-After, invTemp, x)
+//
+// so that Before and After are in logits before the temperature, too.
+type Adjustments struct {
+	IDs    Buffer // [R,K] int32, no token twice in a row; -1: none
+	Before Buffer // [R,K] added first; -Inf: the token is not drawn
+	Factor Buffer // [R,K] > 0; 1 changes nothing
+	After  Buffer // [R,K] taken away last
+}
+
+// Rows returns a view of the adjustments of rows lo to hi of R.
+func (a Adjustments) Rows(lo, hi, R int) Adjustments {
+	if a.IDs.Empty() {
+		return Adjustments{}
+	}
+	return Adjustments{IDs: a.IDs.Rows(lo, hi, R), Before: a.Before.Rows(lo, hi, R), Factor: a.Factor.Rows(lo, hi, R),
+		After: a.After.Rows(lo, hi, R)}
+}
+
+// Rows returns the settings of rows lo to hi of R.
+func (p Sampling) Rows(lo, hi, R int) Sampling {
+	p.Adjust = p.Adjust.Rows(lo, hi, R)
+	return p
 }
 
 // Softmax says how logits become a distribution.
@@ -477,6 +509,9 @@ type Output interface {
 	//
 	// At temperature 0 it draws the first token in that order, with scores at
 	// temperature 1. If s is NaN it draws token 0, with NaN scores.
+	//
+	// p.Adjust changes z, and with it m, e and s, for the draw alone: out has the scores of the drawn token
+	// without it. If then s is NaN, as where no token may be drawn, it draws token 0.
 	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
 	// TopTokens sets ids [R,K] (int32) to the K most probable tokens of each row of h, K ≤ MaxTopTokens
 	// and ≤ V, by z descending, then id ascending, and fills out as LogProb does with them as targets. If

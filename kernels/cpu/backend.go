@@ -95,6 +95,7 @@ type Backend struct {
 	dz         kernels.Buffer // workspace: logits or their gradients
 	blocks     kernels.Buffer // workspace: block offsets
 	rowSums    kernels.Buffer // workspace: a number for each row of the output layer
+	adjusted   kernels.Buffer // workspace: the logits that Sample adjusts, as they were, and sums of rows
 	sums       kernels.Buffer // workspace: float64 partial sums
 	half       kernels.Buffer // workspace: bf16 gradients of logits
 	across     kernels.Buffer // workspace: a frozen weight in bf16, transposed
@@ -179,6 +180,7 @@ func (b *Backend) Close() {
 	b.Free(b.dz)
 	b.Free(b.blocks)
 	b.Free(b.rowSums)
+	b.Free(b.adjusted)
 	b.Free(b.sums)
 	b.Free(b.half)
 	b.Free(b.across)
@@ -186,7 +188,7 @@ func (b *Backend) Close() {
 	b.Free(b.strips)
 	b.strips, b.striped = kernels.Buffer{}, kernels.DeltaShape{}
 	b.scratch, b.scratchLen = kernels.Buffer{}, 0
-	b.rowSums = kernels.Buffer{}
+	b.rowSums, b.adjusted = kernels.Buffer{}, kernels.Buffer{}
 	b.dz, b.blocks, b.sums, b.half, b.across, b.stepBuf = kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{},
 		kernels.Buffer{}, kernels.Buffer{}, kernels.Buffer{}
 	C.free(unsafe.Pointer(b.queue.c))

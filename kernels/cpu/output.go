@@ -245,8 +245,8 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	check(ids, h.Len()/w.In)
 	check(u, h.Len()/w.In)
 	check(out.LogProb, h.Len()/w.In)
-	if p.Temperature != 0 && restricted(p, w.Out) {
-		b.sampleRestricted(ids, out, h, w, u, p)
+	if !p.Adjust.IDs.Empty() || p.Temperature != 0 && restricted(p, w.Out) {
+		b.sampleInGo(ids, out, h, w, u, p, x)
 		return
 	}
 	if b.tiles != nil {
@@ -269,14 +269,76 @@ func restricted(p kernels.Sampling, v int) bool {
 	return p.TopK > 0 && p.TopK < v || p.TopP < 1 || p.MinP > 0
 }
 
-// sampleRestricted draws with top-k, top-p or min-p; kernels/ref chooses among a row's
+// sampleInGo draws with top-k, top-p, min-p or adjustments; kernels/ref chooses among a row's
 // probabilities.
-func (b *Backend) sampleRestricted(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
-	u kernels.Buffer, p kernels.Sampling) {
-	x := kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}
+func (b *Backend) sampleInGo(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
+	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
+	rows := h.Len() / w.In
 	b.eachLogits(out, h, w, x, func(ws kernels.Buffer, lo, hi int) {
-		b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), out.Rows(lo, hi), u.Slice(lo, hi), p)
+		part, some := out.Rows(lo, hi), p.Rows(lo, hi, rows)
+		if some.Adjust.IDs.Empty() {
+			b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), part, part.LogProb, u.Slice(lo, hi), some)
+			return
+		}
+		b.pickAdjusted(ws, hi-lo, w, ids.Slice(lo, hi), part, u.Slice(lo, hi), some, x)
 	})
+}
+
+// pickAdjusted draws a token for each row from its adjusted logits, and scores it by those that it had. ws is as in
+// pick.
+func (b *Backend) pickAdjusted(ws kernels.Buffer, rows int, w kernels.Matrix, ids kernels.Buffer, out kernels.Scores,
+	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
+	V, K := w.Out, p.Adjust.IDs.PerRow(rows)
+	b.grow(&b.adjusted, kernels.F32, rows*(K+3), 2*rows*(K+3))
+	was, own := b.adjusted.Slice(0, rows*K), b.adjusted.Slice(rows*K, rows*(K+3))
+	z, old, id := kernels.Elems[float32](ws)[:rows*V], kernels.Elems[float32](was), kernels.Elems[int32](p.Adjust.IDs)
+	b.eachRow(rows, func(r int) {
+		zr := z[r*V : (r+1)*V]
+		for k := r * K; k < (r+1)*K; k++ {
+			if id[k] >= 0 {
+				old[k] = zr[id[k]]
+			}
+		}
+		ref.Adjust(zr, p.Adjust.Rows(r, r+1, rows), float32(1/x.Temperature))
+	})
+	sums := kernels.Scores{LogProb: own.Slice(0, rows), Entropy: own.Slice(rows, 2*rows),
+		LSE: own.Slice(2*rows, 3*rows)}
+	b.exponentials(ws, rows, V, sums)
+	b.pick(ws, rows, V, ids, out, sums.LogProb, u, p)
+	lp, lse, drawn := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE), kernels.Elems[int32](ids)
+	b.eachRow(rows, func(r int) {
+		for k := r * K; k < (r+1)*K; k++ {
+			if id[k] == drawn[r] {
+				lp[r] = old[k] - lse[r]
+			}
+		}
+	})
+}
+
+// exponentials sets exp(z-max) [rows,v] behind z [rows,v] in ws, and the rows' sums and scores.
+func (b *Backend) exponentials(ws kernels.Buffer, rows, v int, sums kernels.Scores) {
+	z, e := ws.Slice(0, rows*v), ws.Slice(rows*v, 2*rows*v)
+	if b.tiles != nil {
+		g := &b.a.tile_output
+		g.logprob, g.entropy, g.lse = floats(sums.LogProb), floats(sums.Entropy), floats(sums.LSE)
+		g.z, g.e, g.v, g.inv_temp, g.cap = floats(z), floats(e), C.long(v), 1, capOf(0)
+		b.run(b.tiles.logits, unsafe.Pointer(g), rows, max(1, 1<<15/v))
+		return
+	}
+	g := &b.a.output
+	g.logprob, g.entropy, g.lse = floats(sums.LogProb), floats(sums.Entropy), floats(sums.LSE)
+	g.z, g.dz, g.given, g.chunk = floats(z), floats(e), 1, 1
+	g.rows, g.v, g.inv_temp, g.cap = C.long(rows), C.long(v), 1, capOf(0)
+	b.run(b.k.logits, unsafe.Pointer(g), rows, 1)
+}
+
+// eachRow calls f for each row, on all threads.
+func (b *Backend) eachRow(rows int, f func(r int)) {
+	b.runGo(func(lo, hi int) {
+		for r := lo; r < hi; r++ {
+			f(r)
+		}
+	}, rows, max(1, rows/(2*b.pool.n)))
 }
 
 // TopTokens takes the most probable tokens of each row, which kernels/ref chooses among its logits.
@@ -335,17 +397,17 @@ func (b *Backend) pickTop(ws kernels.Buffer, rows, v int, ids, logProb kernels.B
 }
 
 // pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, whose
-// row sums are in out.LogProb.
-func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out kernels.Scores, u kernels.Buffer,
+// row sums are in sums, which may be out.LogProb.
+func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out kernels.Scores, sums, u kernels.Buffer,
 	p kernels.Sampling) {
-	z, e := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:]
+	z, e, sum := kernels.Elems[float32](ws)[:rows*v], kernels.Elems[float32](ws)[rows*v:], kernels.Elems[float32](sums)
 	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
 	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)
 	b.runGo(func(lo, hi int) {
 		order := make([]int32, v)
 		for r := lo; r < hi; r++ {
 			zr := z[r*v : (r+1)*v]
-			k := ref.Pick(zr, e[r*v:(r+1)*v], lp[r], uni[r], p, order)
+			k := ref.Pick(zr, e[r*v:(r+1)*v], sum[r], uni[r], p, order)
 			id[r] = int32(k)
 			lp[r] = zr[k] - lse[r]
 		}

@@ -468,6 +468,22 @@ struct sample_args {
 };
 #define sample_few_args sample_args
 
+// kept [R,K] has what adjust_logits changes in z [R,V], for restore_logits.
+struct adjust_logits_args {
+	float *z, *kept;
+	const int *ids;
+	const float *before, *factor, *after;
+	long R, V, K;
+	float inverse_temperature;
+};
+
+struct restore_logits_args {
+	float *z;
+	const float *kept;
+	const int *ids;
+	long R, V, K;
+};
+
 struct adamw_args {
 	float *p, *m, *v;
 	const float *g;

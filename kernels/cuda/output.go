@@ -222,7 +222,7 @@ func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64)
 }
 
 // Sample implements kernels.Output. A row's workspace is its logits; short rows also have their weights and the order
-// of the tokens there, and get their scores afterwards.
+// of the tokens there, and get their scores afterwards, as rows with adjustments do.
 func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	if !(p.Temperature >= 0) || p.TopK < 0 || !(p.TopP > 0 && p.TopP <= 1) || !(p.MinP >= 0 && p.MinP <= 1) {
@@ -231,15 +231,26 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	R, V := ids.Len(), w.Out
 	checkScores(out, h, w, ids)
 	check(u, R)
-	x, arrays := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}), 1
+	x, arrays, K := softmaxOf(kernels.Softmax{Temperature: p.Temperature, Cap: p.Cap}), 1, 0
 	if V < longRow {
 		arrays = 3
 	}
-	for lo, room := range b.chunks(R, arrays*V) {
-		n := room.Len() / (arrays * V)
+	adjusts := !p.Adjust.IDs.Empty()
+	if adjusts {
+		K = p.Adjust.IDs.PerRow(R)
+	}
+	for lo, room := range b.chunks(R, arrays*V+K) {
+		n := room.Len() / (arrays*V + K)
 		hi, z := lo+n, room.Slice(0, n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
 		scores := out.Rows(lo, hi)
+		kept, a := room.Slice(arrays*n*V, room.Len()), p.Adjust.Rows(lo, hi, R)
+		if adjusts {
+			b.launch("adjust_logits", n*K, unsafe.Pointer(&C.struct_adjust_logits_args{z: floats(z),
+				kept: floats(kept), ids: ints(a.IDs), before: floats(a.Before), factor: floats(a.Factor),
+				after: floats(a.After), R: C.long(n), V: C.long(V), K: C.long(K),
+				inverse_temperature: x.inverse_temperature}))
+		}
 		args := C.struct_sample_args{ids: ints(ids.Slice(lo, hi)), logprob: floats(scores.LogProb),
 			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)),
 			R: C.long(n), V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
@@ -248,7 +259,11 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 			args.e, args.order = floats(room.Slice(n*V, 2*n*V)), (*C.int)(room.Slice(2*n*V, 3*n*V).Addr())
 		}
 		b.launchRows("sample", n, V, unsafe.Pointer(&args))
-		if V < longRow {
+		if adjusts {
+			b.launch("restore_logits", n*K, unsafe.Pointer(&C.struct_restore_logits_args{z: floats(z),
+				kept: floats(kept), ids: ints(a.IDs), R: C.long(n), V: C.long(V), K: C.long(K)}))
+		}
+		if V < longRow || adjusts {
 			b.scores(scores, z, ids.Slice(lo, hi), V)
 		}
 	}

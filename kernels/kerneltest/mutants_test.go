@@ -130,6 +130,29 @@ func TestFindsMutants(t *testing.T) {
 			}
 			r.Sample(ids, out, h, w, u, p)
 		}}},
+		{"only the first token of a row is adjusted", "Sample/adjusted/rows", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			if a := p.Adjust.IDs; !a.Empty() {
+				K := a.PerRow(ids.Len())
+				for i := range kernels.Elems[int32](a) {
+					if i%K > 0 {
+						kernels.Elems[int32](a)[i] = -1
+					}
+				}
+			}
+			r.Sample(ids, out, h, w, u, p)
+		}}},
+		{"penalties are added", "Sample/adjusted/distribution", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			for i := range f(p.Adjust.After) {
+				f(p.Adjust.After)[i] *= -1
+			}
+			r.Sample(ids, out, h, w, u, p)
+		}}},
+		{"the score comes from the adjusted softmax", "Sample/adjusted/scores", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			r.Sample(ids, out, h, w, u, p)
+			if !p.Adjust.IDs.Empty() {
+				f(out.LSE)[0] += 0.1
+			}
+		}}},
 		{"one token too many is kept", "Sample/ties", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			if p.TopK > 0 {
 				p.TopK++

@@ -17,6 +17,11 @@ func sampleChecks() []check {
 		{"Sample/distribution", checkSampleDistribution},
 		{"Sample/ties", checkSampleTies},
 		{"Sample/long", checkSampleLong},
+		{"Sample/adjusted/rows", checkSampleAdjusted},
+		{"Sample/adjusted/scores", checkSampleAdjustedScores},
+		{"Sample/adjusted/distribution", checkSampleAdjustedDistribution},
+		{"Sample/adjusted/none", checkSampleUnadjusted},
+		{"Sample/adjusted/forbidden", checkSampleForbidden},
 	}
 }
 
@@ -42,6 +47,11 @@ func settings(short bool) []kernels.Sampling {
 		kernels.Sampling{Temperature: 0.5, TopP: 0.8, Cap: 0.7})
 }
 
+// nameOf tells settings apart; rows are mixed by it.
+func nameOf(p kernels.Sampling) string {
+	return fmt.Sprintf("{Temperature:%v TopK:%v TopP:%v MinP:%v Cap:%v}", p.Temperature, p.TopK, p.TopP, p.MinP, p.Cap)
+}
+
 // checkSampleRows compares drawn tokens and scores with the reference.
 func checkSampleRows(s *subject) error {
 	for _, o := range outputShapes(s.short) {
@@ -49,7 +59,7 @@ func checkSampleRows(s *subject) error {
 		u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
 		for i, p := range settings(s.short) {
 			rc := rowCase{
-				name: fmt.Sprintf("Sample %+v %+v", o, p), op: "Sample", large: o.large() || i >= len(settings(true)),
+				name: fmt.Sprintf("Sample %+v %s", o, nameOf(p)), op: "Sample", large: o.large() || i >= len(settings(true)),
 				rows: []field{{name: "h", width: o.C, f: h, operand: true}, {name: "u", width: 1, f: u, finite: true}},
 				run: func(c *call, in []kernels.Buffer, R int) {
 					c.b.Sample(c.outInts("ids", R), scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], p)
@@ -101,31 +111,41 @@ func (s *subject) checkSample(rc rowCase, R int) error {
 // importance ratio is then exactly 1.
 func checkSampleScores(s *subject) error {
 	for _, o := range outputShapes(s.short) {
-		h, w, _ := o.data()
-		u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
 		for _, p := range settings(true) {
-			drawn, err := run(s.b, func(c *call) {
-				c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
-					c.floats("u", u), p)
-			})
-			if err != nil {
+			if err := s.scoresAsLogProb(o, p, nil); err != nil {
 				return err
-			}
-			temperature := p.Temperature
-			if temperature == 0 {
-				temperature = 1
-			}
-			scored, err := run(s.b, func(c *call) {
-				c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
-					c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature, Cap: p.Cap})
-			})
-			if err != nil {
-				return err
-			}
-			if err := same(drawn[1:], scored, exactly); err != nil {
-				return fmt.Errorf("%+v %+v is not scored as LogProb does: %w", o, p, err)
 			}
 		}
+	}
+	return nil
+}
+
+func (s *subject) scoresAsLogProb(o outputShape, p kernels.Sampling, a *adjusting) error {
+	h, w, _ := o.data()
+	u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
+	drawn, err := run(s.b, func(c *call) {
+		if a != nil {
+			p.Adjust = a.load(c)
+		}
+		c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
+			c.floats("u", u), p)
+	})
+	if err != nil {
+		return err
+	}
+	temperature := p.Temperature
+	if temperature == 0 {
+		temperature = 1
+	}
+	scored, err := run(s.b, func(c *call) {
+		c.b.LogProb(scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
+			c.ints("targets", drawn[0].i), kernels.Softmax{Temperature: temperature, Cap: p.Cap})
+	})
+	if err != nil {
+		return err
+	}
+	if err := same(drawn[1:], scored, exactly); err != nil {
+		return fmt.Errorf("%+v %s is not scored as LogProb does: %w", o, nameOf(p), err)
 	}
 	return nil
 }
@@ -139,15 +159,16 @@ func checkSampleDistribution(s *subject) error {
 		}
 		// Each filter by itself is a matter of few tokens, too.
 		for _, p := range settings(s.short || V > 100) {
-			if err := s.checkDraws(V, p); err != nil {
-				return fmt.Errorf("V=%d %+v: %w", V, p, err)
+			if err := s.checkDraws(V, p, nil); err != nil {
+				return fmt.Errorf("V=%d %s: %w", V, nameOf(p), err)
 			}
 		}
 	}
 	return nil
 }
 
-func (s *subject) checkDraws(V int, p kernels.Sampling) error {
+// checkDraws draws with the same adjustments in each row, or none.
+func (s *subject) checkDraws(V int, p kernels.Sampling, a *adjusting) error {
 	const R, C = 4000, 2
 	r := newStream(fmt.Sprint("draws", V))
 	row, w := []float32{0.9, -1.1}, r.floats(V*C)
@@ -156,6 +177,9 @@ func (s *subject) checkDraws(V int, p kernels.Sampling) error {
 		h = append(h, row...)
 	}
 	got, err := run(s.b, func(c *call) {
+		if a != nil {
+			p.Adjust = a.repeated(R).load(c)
+		}
 		c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, V, C),
 			c.floats("u", r.uniforms(R)), p)
 	})
@@ -168,6 +192,9 @@ func (s *subject) checkDraws(V int, p kernels.Sampling) error {
 		if p.Cap > 0 {
 			z[v] = p.Cap * math.Tanh(z[v]/p.Cap)
 		}
+	}
+	if a != nil {
+		a.adjust(z)
 	}
 	prob := restricted(z, p)
 	counts := make([]int, V)

@@ -180,6 +180,11 @@ func (l *logits[T]) compute(h, w []T, it T) {
 		l.z[v], l.y[v] = capped(l.sum(h, w[v*C:(v+1)*C], 0), l.cap)
 		l.z[v] = T(l.z[v] * it)
 	}
+	l.exponentials()
+}
+
+// exponentials fills the rest of l for z.
+func (l *logits[T]) exponentials() {
 	l.m = maxOf(l.z)
 	for v, z := range l.z {
 		l.zm[v] = z - l.m

@@ -5,8 +5,8 @@ import (
 )
 
 // Sample draws a token for each row of h [R,C] from the softmax of its logits at
-// p.Temperature, restricted by p. It sets ids, and logProb, entropy and lse [R] as
-// LogProb does for the drawn token, under the unrestricted softmax. u [R] in [0,1)
+// p.Temperature, adjusted and restricted by p. It sets ids, and logProb, entropy and lse [R] as
+// LogProb does for the drawn token, under the softmax as it was before. u [R] in [0,1)
 // decides the draws; see Pick. At temperature 0 the scores are at temperature 1.
 func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
 	samples(chain[T], ids, logProb, entropy, lse, h, w, u, C, p)
@@ -22,14 +22,38 @@ func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []
 	if p.Temperature > 0 {
 		it = inverse[T](p.Temperature)
 	}
-	l := newLogits(V, sum, p.Cap)
+	l, adjusted := newLogits(V, sum, p.Cap), newLogits(V, sum, p.Cap)
 	kept, order := make([]T, V), make([]int32, V)
 	for r := range ids {
 		l.compute(h[r*C:(r+1)*C], w, it)
-		copy(kept, l.e)
-		id := Pick(l.z, kept, l.s, u[r], p, order)
+		drawn := l
+		if !p.Adjust.IDs.Empty() {
+			drawn = adjusted
+			copy(drawn.z, l.z)
+			Adjust(drawn.z, p.Adjust.Rows(r, r+1, R), it)
+			drawn.exponentials()
+		}
+		copy(kept, drawn.e)
+		id := Pick(drawn.z, kept, drawn.s, u[r], p, order)
 		ids[r] = int32(id)
 		logProb[r], entropy[r], lse[r] = l.scores(id)
+	}
+}
+
+// Adjust changes a row's logits z [V], which were multiplied by invTemp, as kernels.Adjustments says. a has one row.
+func Adjust[T Float](z []T, a kernels.Adjustments, invTemp T) {
+	before, factor, after := floats[T](a.Before), floats[T](a.Factor), floats[T](a.After)
+	for k, id := range ints(a.IDs) {
+		if id < 0 {
+			continue
+		}
+		x := FMA(before[k], invTemp, z[id])
+		if x > 0 {
+			x /= factor[k]
+		} else {
+			x = T(x * factor[k])
+		}
+		z[id] = FMA(-after[k], invTemp, x)
 	}
 }
 
