@@ -233,6 +233,9 @@ func (e *Engine) check(reqs []rollout.Request, p rollout.Params, room int) error
 	case !(p.MinP >= 0 && p.MinP <= 1):
 		return fmt.Errorf("generate: min_p is %g, must be in [0, 1]", p.MinP)
 	}
+	if err := checkAdjustments(&p, e.m.Config.Vocab); err != nil {
+		return err
+	}
 	for i, r := range reqs {
 		if len(r.Prompt) == 0 {
 			return fmt.Errorf("generate: request %d has an empty prompt", i)

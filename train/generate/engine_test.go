@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -325,7 +326,28 @@ func TestErrors(t *testing.T) {
 		"too long": func() ([]rollout.Request, rollout.Params) {
 			return []rollout.Request{{Prompt: make([]int32, 16), Seeds: []uint64{1}}}, good
 		},
-		"no tokens":   func() ([]rollout.Request, rollout.Params) { p := good; p.MaxNewTokens = 0; return nil, p },
+		"no tokens": func() ([]rollout.Request, rollout.Params) { p := good; p.MaxNewTokens = 0; return nil, p },
+		"repetition_penalty": func() ([]rollout.Request, rollout.Params) {
+			p := good
+			p.Penalties.Repetition = -1
+			return nil, p
+		},
+		"frequency_penalty": func() ([]rollout.Request, rollout.Params) {
+			p := good
+			p.Penalties.Frequency = math.NaN()
+			return nil, p
+		},
+		"min_new_tokens": func() ([]rollout.Request, rollout.Params) { p := good; p.MinNewTokens = 6; return nil, p },
+		"bias": func() ([]rollout.Request, rollout.Params) {
+			p := good
+			p.Bias = []rollout.Bias{{Token: 19, Add: 1}}
+			return nil, p
+		},
+		"two biases": func() ([]rollout.Request, rollout.Params) {
+			p := good
+			p.Bias = []rollout.Bias{{Token: 1, Add: 1}, {Token: 1, Add: 1}}
+			return nil, p
+		},
 		"top_p":       func() ([]rollout.Request, rollout.Params) { p := good; p.TopP = 0; return nil, p },
 		"temperature": func() ([]rollout.Request, rollout.Params) { p := good; p.Temperature = -1; return nil, p },
 	} {

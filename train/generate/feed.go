@@ -288,10 +288,13 @@ func (f *feed) took(running []*sequence, out drawn) {
 	f.rows, f.index, f.target = f.rows[:0], f.index[:0], f.target[:0]
 }
 
-// ends reports whether a token ends a completion.
-func (f *feed) ends(q *sequence, end []int32, id int32) bool {
+// endsOf returns the tokens that end a completion: those of the vocabulary, and further ones.
+func (f *feed) endsOf(q *sequence, end []int32) (vocabulary, own []int32) {
 	a := f.asks[q.req]
-	return !a.IgnoreEnds && slices.Contains(end, id) || slices.Contains(a.Ends, id)
+	if a.IgnoreEnds {
+		end = nil
+	}
+	return end, a.Ends
 }
 
 // drew tells that a completion goes on.

@@ -39,7 +39,10 @@ func TestServe(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	reqs := requests(r, 40, 2, 20)
 	params := []rollout.Params{{Temperature: 1, TopP: 1, MaxNewTokens: 70}, {TopP: 1, MaxNewTokens: 70},
-		{Temperature: 0.7, TopP: 0.9, TopK: 5, MaxNewTokens: 70, Stop: []string{"ab", "c"}}}
+		{Temperature: 0.7, TopP: 0.9, TopK: 5, MaxNewTokens: 70, Stop: []string{"ab", "c"}},
+		{Temperature: 1, TopP: 1, MaxNewTokens: 70, Penalties: rollout.Penalties{Repetition: 1.4, Frequency: 0.2}},
+		{TopP: 1, MaxNewTokens: 70, MinNewTokens: 50, Bias: []rollout.Bias{{Token: 0, Add: 9}}}}
+	of := func(i int) rollout.Params { return params[i%len(params)] }
 	asks := serving(t, e)
 	got := make([][]rollout.Completion, len(reqs))
 	list := make([]*Ask, len(reqs))
@@ -47,7 +50,7 @@ func TestServe(t *testing.T) {
 	for i, req := range reqs {
 		got[i] = make([]rollout.Completion, 2)
 		work.Add(2)
-		list[i] = &Ask{Request: req, Params: params[i%3], Scored: i%2 == 0, Prompted: i%4 == 0, Top: i % 5,
+		list[i] = &Ask{Request: req, Params: of(i), Scored: i%2 == 0, Prompted: i%4 == 0, Top: i % 5,
 			Ended: func(k int, c rollout.Completion) {
 				got[i][k] = c
 				work.Done()
@@ -64,11 +67,11 @@ func TestServe(t *testing.T) {
 	}
 	work.Wait()
 	for i, req := range reqs {
-		want := sample(t, alone, []rollout.Request{req}, params[i%3])[0]
+		want := sample(t, alone, []rollout.Request{req}, of(i))[0]
 		if !reflect.DeepEqual(got[i], want) {
 			t.Errorf("request %d: %+v, alone %+v", i, got[i], want)
 		}
-		if list[i].Scored && i%3 < 2 { // temperature 1, or 0, whose log-probs are those of 1
+		if list[i].Scored && slices.Contains([]int{0, 1, 3}, i%len(params)) { // temperature 1, or 0, whose log-probs are those of 1
 			checkScores(t, list[i], want)
 		}
 		if !list[i].Prompted {
@@ -339,6 +342,36 @@ func TestPromptsScoredTwice(t *testing.T) {
 	for i, x := range asks[1].Prompts {
 		if x.LogProb != asks[0].Prompts[i].LogProb || x.Token != asks[0].Prompts[i].Token || i > 0 && x.LogProb == 0 {
 			t.Errorf("token %d: %+v, then %+v", i, asks[0].Prompts[i], x)
+		}
+	}
+}
+
+// Requests with penalties of their own are drawn next to others with none or with different ones.
+func TestServePenalties(t *testing.T) {
+	be := openCPU(t, 2)
+	m := newModel(t, be, toy)
+	o := Options{MaxSequences: 16, PageTokens: 16, MaxTokens: 96, StepRows: 64}
+	alone, e := newEngine(t, be, m, o), newEngine(t, be, m, o)
+	reqs := requests(rand.New(rand.NewPCG(5, 4)), 16, 1, 20)
+	params := append(penalized(), rollout.Params{Temperature: 1, TopP: 1}, rollout.Params{TopP: 1})
+	asks := serving(t, e)
+	got := make([]rollout.Completion, len(reqs))
+	var work sync.WaitGroup
+	for i, req := range reqs {
+		work.Add(1)
+		p := params[i%len(params)]
+		p.MaxNewTokens = 30
+		asks <- &Ask{Request: req, Params: p, Ended: func(_ int, c rollout.Completion) {
+			got[i] = c
+			work.Done()
+		}}
+	}
+	work.Wait()
+	for i, req := range reqs {
+		p := params[i%len(params)]
+		p.MaxNewTokens = 30
+		if want := sample(t, alone, []rollout.Request{req}, p)[0][0]; !reflect.DeepEqual(got[i], want) {
+			t.Errorf("request %d: %+v, alone %+v", i, got[i], want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ func TestRestrictedSamplingRecordsTheTrainersLogProbs(t *testing.T) {
 		{Temperature: 1.2, TopP: 0.6},
 		{Temperature: 1, TopP: 1, MinP: 0.3},
 		{Temperature: 0.7, TopK: 3, TopP: 0.9, MinP: 0.05},
+		{Temperature: 0.8, TopP: 1, Penalties: rollout.Penalties{Repetition: 1.3, Presence: 0.5, Frequency: 0.2}},
+		{Temperature: 0, TopP: 1, Bias: []rollout.Bias{{Token: 4, Add: 5}}, MinNewTokens: 5},
 		{Temperature: 0, TopP: 1}, // scored at temperature 1
 	} {
 		t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) {

@@ -59,6 +59,7 @@ type sequence struct {
 	text   []byte // text of drawn, if there are stop strings or turns
 
 	inserted []rollout.Span // parts of drawn that the environment wrote
+	tally    tally
 }
 
 type drawnToken struct {
@@ -326,6 +327,7 @@ func (e *Engine) sequence() *sequence {
 	q := e.idle[len(e.idle)-1]
 	e.idle = e.idle[:len(e.idle)-1]
 	q.pages, q.drawn, q.text, q.inserted = q.pages[:0], q.drawn[:0], q.text[:0], nil
+	q.tally.reset()
 	return q
 }
 

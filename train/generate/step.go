@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"slices"
+
 	"exp/kernels"
 	"exp/train/model"
 )
@@ -9,8 +11,10 @@ type drawn = model.Drawn
 
 // stepBuilder builds the arrays of a step; they are reused.
 type stepBuilder struct {
-	st  model.Step
-	out drawn
+	st    model.Step
+	out   drawn
+	lists []model.Adjustment // of all draws
+	ends  [][2]int           // of each draw within lists
 }
 
 // build adds one row for each running completion, then prompt tokens up to the row limit.
@@ -18,7 +22,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
 	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
-	st.Runs, st.Finish = st.Runs[:0], false
+	st.Runs, st.Adjust, st.Finish = st.Runs[:0], st.Adjust[:0], false
 	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
@@ -72,7 +76,25 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	if s.feed != nil {
 		s.feed.group(s.running, st)
 	}
+	b.adjust(s)
 	return *st
+}
+
+// adjust notes how the logits of each draw change, if those of any do.
+func (b *stepBuilder) adjust(s *schedule) {
+	if !slices.ContainsFunc(s.running, func(q *sequence) bool { return adjusts(s.params(q.req)) }) {
+		return
+	}
+	b.lists = b.lists[:0]
+	for _, row := range b.st.Sample {
+		q, from := s.running[row], len(b.lists)
+		b.lists = s.adjustments(q, b.lists)
+		b.ends = append(b.ends[:len(b.st.Adjust)], [2]int{from, len(b.lists)})
+		b.st.Adjust = append(b.st.Adjust, nil)
+	}
+	for i, e := range b.ends { // lists has moved, maybe
+		b.st.Adjust[i] = b.lists[e[0]:e[1]]
+	}
 }
 
 // drawn returns room for n tokens.

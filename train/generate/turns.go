@@ -89,10 +89,16 @@ func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (r
 
 // ends reports whether a token ends q.
 func (s *schedule) ends(q *sequence, id int32) bool {
+	vocabulary, own := s.endsOf(q)
+	return slices.Contains(vocabulary, id) || slices.Contains(own, id)
+}
+
+// endsOf returns the tokens that end q: those of the vocabulary, and further ones.
+func (s *schedule) endsOf(q *sequence) (vocabulary, own []int32) {
 	if s.feed != nil {
-		return s.feed.ends(q, s.e.end, id)
+		return s.feed.endsOf(q, s.e.end)
 	}
-	return slices.Contains(s.e.end, id)
+	return s.e.end, nil
 }
 
 // reads reports whether somebody reads q's text before its end.
@@ -119,7 +125,8 @@ func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
 		return false, false
 	}
 	q.text = append(q.text, piece...)
-	if at := completed(s.params(q.req).Stop, q.text, len(piece), q.turnStart()); at >= 0 {
+	p := s.params(q.req)
+	if at := completed(p.Stop, q.text, len(piece), q.turnStart()); at >= 0 && len(q.drawn) > p.MinNewTokens {
 		q.text = q.text[:at]
 		return true, false
 	}

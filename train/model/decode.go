@@ -77,23 +77,30 @@ func (x *Cache) Close() {
 // up to its own position, so the rows of a sequence must be complete up to there, in this
 // step or earlier ones.
 type Step struct {
-	Tokens []int32   // [M]
-	Pos    []int32   // [M] position in the sequence
-	Seq    []int32   // [M] row of Table
-	Slots  []int32   // [M] page·size + position in the page, where the row's key goes
-	Table  []int32   // [sequences, Width] pages of each sequence, in order
-	Width  int       // pages a sequence can have
-	States []int32   // [sequences] slot of each sequence's state; empty without linear attention
-	Sample []int32   // [Q] rows after which to draw a token
-	U      []float32 // [Q] uniform numbers in [0,1) that decide the draws
-	Runs   []Run     // rows of Sample with parameters of their own, in order; empty: all have the call's
-	Finish bool      // computes what ScoreRows reads, where nothing is drawn too
+	Tokens []int32        // [M]
+	Pos    []int32        // [M] position in the sequence
+	Seq    []int32        // [M] row of Table
+	Slots  []int32        // [M] page·size + position in the page, where the row's key goes
+	Table  []int32        // [sequences, Width] pages of each sequence, in order
+	Width  int            // pages a sequence can have
+	States []int32        // [sequences] slot of each sequence's state; empty without linear attention
+	Sample []int32        // [Q] rows after which to draw a token
+	U      []float32      // [Q] uniform numbers in [0,1) that decide the draws
+	Runs   []Run          // rows of Sample with parameters of their own, in order; empty: all have the call's
+	Adjust [][]Adjustment // [Q] tokens whose logits change before the draw; empty: none have such
+	Finish bool           // computes what ScoreRows reads, where nothing is drawn too
 }
 
 // Run is a number of consecutive draws with the same parameters.
 type Run struct {
 	Rows     int
 	Sampling kernels.Sampling
+}
+
+// Adjustment changes the logit of a token before a draw, as kernels.Adjustments says.
+type Adjustment struct {
+	Token                 int32
+	Before, Factor, After float32
 }
 
 // longest is one more than the last position.
@@ -121,6 +128,7 @@ type Decoder struct {
 	table, sample, ids      kernels.Buffer
 	pairs                   kernels.Buffer
 	runEnds, runSlots       indexBuffer // runs of rows of one sequence, of linear attention
+	adjust                  adjustRoom
 }
 
 // NewDecoder allocates room for steps of at most rows rows and page tables of at
@@ -168,6 +176,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 
 // Close frees the decoder's memory.
 func (d *Decoder) Close() {
+	d.adjust.close(d.be)
 	for _, b := range d.owned {
 		d.be.Free(b)
 	}
@@ -249,7 +258,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.GatherRows(h, a.n1, sample, C)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
 		LSE: d.scores.LSE.Slice(0, q)}
-	m.draw(ids, sc, h, u, st, p)
+	m.draw(d, ids, sc, h, u, st, p)
 	be.Copy(kernels.Host(out.IDs), ids)
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)
@@ -257,18 +266,28 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 }
 
 // draw draws a token after each row of h [Q,C], with p or the parameters of the step's runs.
-func (m *Model) draw(ids kernels.Buffer, sc kernels.Scores, h, u kernels.Buffer, st Step, p kernels.Sampling) {
-	be, c, lo := m.be, m.Config, 0
+func (m *Model) draw(d *Decoder, ids kernels.Buffer, sc kernels.Scores, h, u kernels.Buffer, st Step,
+	p kernels.Sampling) {
+	c, lo := m.Config, 0
+	d.adjust.used = 0
+	sample := func(rows int, p kernels.Sampling) {
+		p = c.sampling(p)
+		for end := lo + rows; lo < end; {
+			hi := end
+			if len(st.Adjust) > 0 {
+				n, a := d.adjust.next(m, st.Adjust[lo:end])
+				hi, p.Adjust = lo+n, a
+			}
+			m.be.Sample(ids.Slice(lo, hi), sc.Rows(lo, hi), h.Slice(lo*c.Width, hi*c.Width), m.output.w,
+				u.Slice(lo, hi), p)
+			lo = hi
+		}
+	}
 	if len(st.Runs) == 0 {
-		be.Sample(ids, sc, h, m.output.w, u, c.sampling(p))
+		sample(ids.Len(), p)
 	}
 	for _, r := range st.Runs {
-		hi := lo + r.Rows
-		part := kernels.Scores{LogProb: sc.LogProb.Slice(lo, hi), Entropy: sc.Entropy.Slice(lo, hi),
-			LSE: sc.LSE.Slice(lo, hi)}
-		be.Sample(ids.Slice(lo, hi), part, h.Slice(lo*c.Width, hi*c.Width), m.output.w, u.Slice(lo, hi),
-			c.sampling(r.Sampling))
-		lo = hi
+		sample(r.Rows, r.Sampling)
 	}
 }
 

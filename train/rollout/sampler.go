@@ -15,14 +15,44 @@ type Request struct {
 
 // Params shape the sampling of all requests of a call.
 type Params struct {
-	Temperature  float64  // 0 means greedy
-	TopK         int      // 0 means off
-	TopP         float64  // 1 means off
-	MinP         float64  // 0 means off
+	Temperature  float64 // 0 means greedy
+	TopK         int     // 0 means off
+	TopP         float64 // 1 means off
+	MinP         float64 // 0 means off
+	Penalties    Penalties
+	Bias         []Bias   // of different tokens
+	MinNewTokens int      // no token ends a completion before; what MaxNewTokens counts
 	MaxNewTokens int      // per completion, end tokens and inserted ones included
 	Stop         []string // end a completion where one of these appears in its text
 	// Environment writes between turns; nil: a completion is one turn. MaxNewTokens covers what it writes.
 	Environment Environment
+}
+
+// Penalties change the logits of tokens that were there before, in every draw, before the temperature and the filters.
+// With n the number of times that the completion has the token,
+//
+//	z = z/Repetition if z > 0, else z·Repetition    for a token of the prompt or of the completion
+//	z = z - Frequency·n - Presence                  if n > 0
+//
+// as vLLM does (Repetition is arXiv:1909.05858 §4.1, and transformers' processor of that name). Like the filters, they
+// change what is drawn and not what is recorded of it. What an Environment inserts counts as prompt. The zero value
+// is off.
+type Penalties struct {
+	Repetition float64 // > 0; 0 and 1 are off
+	Presence   float64
+	Frequency  float64
+}
+
+// On reports whether any is on.
+func (p Penalties) On() bool { return p.Repeats() || p.Presence != 0 || p.Frequency != 0 }
+
+// Repeats reports whether Repetition is on.
+func (p Penalties) Repeats() bool { return p.Repetition != 0 && p.Repetition != 1 }
+
+// Bias is added to the logit of a token, before all else.
+type Bias struct {
+	Token int32
+	Add   float64
 }
 
 // Sampler draws completions from the current policy.
