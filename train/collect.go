@@ -332,7 +332,7 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 		reqs = append(reqs, rollout.Request{Prompt: tr.Prompt, Seeds: []uint64{0}, // greedy: no randomness
 			Problem: tr.Problem})
 	}
-	params := t.cfg.Sampling
+	params := t.cfg.Sampling // with its penalties, as verl has them: the policy is what they make of it
 	params.Temperature, params.TopK, params.TopP, params.MinP = 0, 0, 1, 0
 	if err := t.PrepareSampler(); err != nil {
 		return err

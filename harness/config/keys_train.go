@@ -9,7 +9,7 @@ import (
 
 func rolloutKeys() []Key {
 	sampled := []Clause{only("rollout.source", "policy")}
-	return block(nil, at(Train), []Key{
+	return block(nil, at(Train), append([]Key{
 		{Path: "rollout.source", Kind: Enum, Words: []string{"policy", "recorded"}, Default: is("policy"),
 			Help: "train on what the policy samples, or on completions that another engine sampled " +
 				"(rollout.recorded)"},
@@ -47,7 +47,26 @@ func rolloutKeys() []Key {
 		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "positions in one page of the KV cache, a multiple of 16"},
-	})
+	}, penaltyKeys("rollout", sampled)...))
+}
+
+// penaltyKeys are the penalties of the sampling that a block of keys is about.
+func penaltyKeys(path string, when []Clause) []Key {
+	return []Key{
+		{Path: path + ".repetition_penalty", Kind: Float, Default: is(1.0), Range: above(0), When: when, Late: true,
+			Help: "divides the logits above 0 of tokens that the prompt or the completion has, and multiplies those " +
+				"below; 1 is off"},
+		{Path: path + ".presence_penalty", Kind: Float, Default: is(0.0), Range: between(-2, 2), When: when, Late: true,
+			Help: "taken from the logits of tokens that the completion has; 0 is off"},
+		{Path: path + ".frequency_penalty", Kind: Float, Default: is(0.0), Range: between(-2, 2), When: when,
+			Late: true, Help: "taken from a token's logit each time that the completion has it; 0 is off"},
+	}
+}
+
+// minP is the key of min-p sampling of an evaluation.
+func minP(path string, when []Clause) Key {
+	return Key{Path: path + ".min_p", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
+		When: when, Late: true, Help: "sample from tokens at least this share as likely as the likeliest; 0 is off"}
 }
 
 // aboutRollout returns help that does not fit on a key's help line; empty for most
@@ -150,7 +169,7 @@ func evalKeys() []Key {
 
 func onlineKeys() []Key {
 	on := positive("eval.online.every_steps")
-	return block(nil, at(Train), []Key{
+	return block(nil, at(Train), append([]Key{
 		{Path: "eval.online.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Help: "steps between evaluations on data.val, the first before training, which they do not affect; " +
 				"0 is none"},
@@ -166,7 +185,8 @@ func onlineKeys() []Key {
 		{Path: "eval.online.top_p", Kind: Float, Default: is(1.0), Range: above(0).upTo(1), Unit: "fraction",
 			When: []Clause{on}, Late: true,
 			Help: "sample from the likeliest tokens of this total probability; 1 is off"},
-	})
+		minP("eval.online", []Clause{on}),
+	}, penaltyKeys("eval.online", []Clause{on})...))
 }
 
 // ProblemMark stands for the problem in eval.final.prompt.
@@ -193,7 +213,7 @@ func protocols() []string {
 func scoreGraders() []string { return append(mathGraders(), "countdown") }
 
 func finalKeys() []Key {
-	return block(nil, at(EvalGen), []Key{
+	return block(nil, at(EvalGen), append([]Key{
 		{Path: "eval.final.suites", Kind: String, List: true, Stages: at(EvalGen, EvalScore),
 			Pattern: pattern("the name of a suite (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
 			Default: by("data.test.source", is([]string{"test"}), when(None, Default{})),
@@ -226,5 +246,6 @@ func finalKeys() []Key {
 		{Path: "eval.final.pass_k", Kind: Int, List: true, Default: powersUpTo("eval.final.n"), Range: atLeast(1),
 			Unit: "completions", Stages: at(EvalScore),
 			Help: "values of k for pass@k, rising, none above n"},
-	})
+		minP("eval.final", nil),
+	}, penaltyKeys("eval.final", nil)...))
 }

@@ -232,6 +232,9 @@ type Rollout struct {
 	TopK         int      `key:"top_k"`
 	TopP         float64  `key:"top_p"`
 	MinP         float64  `key:"min_p"`
+	Repetition   float64  `key:"repetition_penalty"`
+	Presence     float64  `key:"presence_penalty"`
+	Frequency    float64  `key:"frequency_penalty"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	Stop         []string `key:"stop"`
 	StopIDs      []int    `key:"stop_ids"`
@@ -370,6 +373,10 @@ type Online struct {
 	Temperature float64 `key:"temperature"`
 	TopK        int     `key:"top_k"`
 	TopP        float64 `key:"top_p"`
+	MinP        float64 `key:"min_p"`
+	Repetition  float64 `key:"repetition_penalty"`
+	Presence    float64 `key:"presence_penalty"`
+	Frequency   float64 `key:"frequency_penalty"`
 }
 
 // Final is the protocol for evaluating the trained model.
@@ -382,6 +389,10 @@ type Final struct {
 	Temperature  float64  `key:"temperature"`
 	TopK         int      `key:"top_k"`
 	TopP         float64  `key:"top_p"`
+	MinP         float64  `key:"min_p"`
+	Repetition   float64  `key:"repetition_penalty"`
+	Presence     float64  `key:"presence_penalty"`
+	Frequency    float64  `key:"frequency_penalty"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	PassK        []int    `key:"pass_k"`
 }

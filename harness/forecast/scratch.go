@@ -7,6 +7,7 @@ import (
 	"exp/kernels"
 	"exp/train/generate"
 	"exp/train/model"
+	"exp/train/rollout"
 	"runtime"
 )
 
@@ -69,16 +70,19 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 	return 4*threads*scratch + gradients + 4*logits
 }
 
-// restricts reports whether a stage samples from some of the tokens only.
+// restricts reports whether a stage samples from some of the tokens only, or changes their logits.
 func restricts(kind config.Stage, c *config.Run) bool {
+	penalized := func(repetition, presence, frequency float64) bool {
+		return rollout.Penalties{Repetition: repetition, Presence: presence, Frequency: frequency}.On()
+	}
 	less := func(k int, p float64) bool { return k > 0 || p > 0 && p < 1 }
 	if r, f := c.Rollout, c.Eval.Final; kind == config.EvalGen {
-		return less(f.TopK, f.TopP)
-	} else if less(r.TopK, r.TopP) || r.MinP > 0 {
+		return less(f.TopK, f.TopP) || f.MinP > 0 || penalized(f.Repetition, f.Presence, f.Frequency)
+	} else if less(r.TopK, r.TopP) || r.MinP > 0 || penalized(r.Repetition, r.Presence, r.Frequency) {
 		return true
 	}
 	o := c.Eval.Online
-	return o.EverySteps > 0 && less(o.TopK, o.TopP)
+	return o.EverySteps > 0 && (less(o.TopK, o.TopP) || o.MinP > 0 || penalized(o.Repetition, o.Presence, o.Frequency))
 }
 
 // gpuScratch returns the bytes of a GPU's workspace: the largest of the gradients of a

@@ -68,7 +68,12 @@ func samplingParams(r config.Rollout) rollout.Params {
 		r.TopP = 1
 	}
 	return rollout.Params{Temperature: r.Temperature, TopK: r.TopK, TopP: r.TopP, MinP: r.MinP,
+		Penalties:    penalties(r.Repetition, r.Presence, r.Frequency),
 		MaxNewTokens: r.MaxNewTokens, Stop: r.Stop}
+}
+
+func penalties(repetition, presence, frequency float64) rollout.Penalties {
+	return rollout.Penalties{Repetition: repetition, Presence: presence, Frequency: frequency}
 }
 
 // EngineOptions sizes the sampler by the rollout block, for the longest allowed prompts and

@@ -49,7 +49,7 @@ type record struct {
 func evalConfig(c *config.Run) eval.Config {
 	f := c.Eval.Final
 	return eval.Config{N: f.N, Params: rollout.Params{Temperature: f.Temperature, TopK: f.TopK,
-		TopP:         f.TopP,
+		TopP: f.TopP, MinP: f.MinP, Penalties: penalties(f.Repetition, f.Presence, f.Frequency),
 		MaxNewTokens: f.MaxNewTokens, Stop: c.Rollout.Stop}}
 }
 

@@ -42,7 +42,8 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	}
 	r.warnTruncated(prompts, "data.val", problems)
 	params := samplingParams(r.run().Rollout)
-	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, 0
+	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, o.MinP
+	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
 	params.Environment = r.cfg.Sampling.Environment
 	return &onlineEval{n: o.N, judged: r.run().JudgesAlone(), sources: dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
