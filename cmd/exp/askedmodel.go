@@ -41,6 +41,7 @@ func modelFlags() []cli.Flag {
 			DefaultText: "none"},
 		&cli.StringFlag{Name: "part", Usage: "`PART` text selects the language model of a vision-language model",
 			DefaultText: "the whole"},
+		generationFlag(""),
 		&cli.StringSliceFlag{Name: "set", Usage: "set a key of the configuration, `KEY=VALUE` (exp config schema " +
 			"lists them)"},
 		&cli.StringFlag{Name: "device", Usage: "compute on `DEVICE`: cpu, cuda, cuda:N, auto", DefaultText: "cpu"},
@@ -234,10 +235,17 @@ func (a *app) modelConfig(c *cli.Context, x *modelSource, more []config.Value) (
 	case x.name == "":
 		x.name = strings.TrimPrefix(strings.Split(filepath.Base(filepath.Clean(x.dir)), "@")[0], "hub:")
 	}
+	generation := false
+	if x.run == nil || c.IsSet(generationConfig) {
+		if generation, err = a.generation(c, f.Dir); err != nil {
+			return nil, err
+		}
+	}
 	values := append(a.modelValues(c), more...)
 	load := func(context int) (*config.Resolved, error) {
 		return evaluate.Folder{Folder: f, Ref: hubRef(c, f, x.dir), Find: a.hubCache().Find, User: a.userConfig(),
-			Own: x.own, Values: append(values, endpoint.Values(context)...), Sets: c.StringSlice("set")}.Config()
+			Own: x.own, Values: append(values, endpoint.Values(context)...), Generation: generation,
+			Sets: c.StringSlice("set")}.Config()
 	}
 	context := c.Int("context")
 	switch {

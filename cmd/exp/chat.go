@@ -43,6 +43,12 @@ func chatCommand(a *app) *cli.Command {
 				"`P`"},
 			&cli.IntFlag{Name: "top-k", Usage: "sample from the `K` likeliest tokens, 0 for all"},
 			&cli.Float64Flag{Name: "min-p", Usage: "sample from tokens at least `P` times as likely as the likeliest"},
+			&cli.Float64Flag{Name: "repetition-penalty", Value: 1, Usage: "divide the positive logits of tokens that " +
+				"the prompt or the answer has by `X`, and multiply negative ones; 1 is off"},
+			&cli.Float64Flag{Name: "presence-penalty", Usage: "lower the logits of tokens that the answer has by `X`"},
+			&cli.Float64Flag{Name: "frequency-penalty", Usage: "lower a token's logit by `X` each time that the " +
+				"answer has it"},
+			&cli.IntFlag{Name: "min-tokens", Usage: "an answer does not end before `N` tokens"},
 			&cli.Int64Flag{Name: "seed", Usage: "seed `N` of every answer", DefaultText: "a random one for each"},
 			&cli.IntFlag{Name: "max-tokens", Usage: "an answer has at most `N` tokens", DefaultText: "as many as fit"},
 		}, modelFlags()...),
@@ -56,12 +62,7 @@ const topShown = 5
 
 // chat asks one question, or talks.
 func (a *app) chat(c *cli.Context, args []string) error {
-	sampling := endpoint.Sampling{Temperature: c.Float64("temperature"), TopP: c.Float64("top-p"),
-		MinP: c.Float64("min-p"), TopK: c.Int("top-k"), New: c.Int("max-tokens")}
-	if c.IsSet("seed") {
-		seed := c.Int64("seed")
-		sampling.Seed = &seed
-	}
+	sampling := chatSampling(c, endpoint.Sampling{Temperature: 1, TopP: 1})
 	if err := sampling.Check(); err != nil {
 		return a.Usagef("--%w", err)
 	}
@@ -85,11 +86,31 @@ func (a *app) chat(c *cli.Context, args []string) error {
 	if !x.Chats() && c.String("system") != "" {
 		return a.Usagef("--system: %s has no chat template, and so no system message", x.name)
 	}
-	talk := x.NewConversation(system, sampling)
+	talk := x.NewConversation(system, chatSampling(c, x.Sampling()))
 	if single {
 		return a.answerOnce(c.Context, talk, x.name, question)
 	}
 	return newChatSession(a, c.Context, x, talk).run()
+}
+
+// chatSampling returns how answers are drawn: as flags say, and else as by default.
+func chatSampling(c *cli.Context, s endpoint.Sampling) endpoint.Sampling {
+	for name, to := range map[string]*float64{"temperature": &s.Temperature, "top-p": &s.TopP, "min-p": &s.MinP,
+		"repetition-penalty": &s.Penalties.Repetition, "presence-penalty": &s.Penalties.Presence,
+		"frequency-penalty": &s.Penalties.Frequency} {
+		if c.IsSet(name) {
+			*to = c.Float64(name)
+		}
+	}
+	if c.IsSet("top-k") {
+		s.TopK = c.Int("top-k")
+	}
+	s.New, s.Least = c.Int("max-tokens"), c.Int("min-tokens")
+	if c.IsSet("seed") {
+		seed := c.Int64("seed")
+		s.Seed = &seed
+	}
+	return s
 }
 
 // chatQuestion returns the only question; single is false if there is a conversation instead.

@@ -29,9 +29,10 @@ func endpointCommand(a *app) *cli.Command {
 			"With a seed, or temperature 0, a request has the same answer every time, whatever else is asked: as " +
 			"a judge (reward.judge.url, exp diversity --url) it is reproducible.\n" +
 			"Understood: messages, in the model's chat template (with chat_template_kwargs); prompt, as a text, " +
-			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, n, seed, stop, stop_token_ids, " +
+			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, repetition_penalty, " +
+			"presence_penalty, frequency_penalty, logit_bias, min_tokens, n, seed, stop, stop_token_ids, " +
 			"ignore_eos, stream, logprobs, top_logprobs, echo. Log-probs are the model's own, at temperature 1. " +
-			"Anything else that would change an answer, such as tools or penalties, is an error that names it.\n" +
+			"Anything else that would change an answer, such as tools, is an error that names it.\n" +
 			"Only this machine can reach the address. From another one, forward the port: ssh -L " +
 			"8000:127.0.0.1:8000 HOST. --public lets other machines reach it, without encryption; then let " +
 			"--api-key-env name the variable with a key that clients must send.",

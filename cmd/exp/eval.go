@@ -276,8 +276,12 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	for _, s := range modelSettings() {
 		values = s.appendTo(values, c)
 	}
+	generation, err := a.generation(c, f.Dir)
+	if err != nil {
+		return err
+	}
 	r, err := evaluate.Folder{Folder: f, Ref: hubRef(c, f, dir), Find: a.hubCache().Find,
-		User: a.userConfig(), Values: values, Sets: c.StringSlice("set")}.Config()
+		User: a.userConfig(), Values: values, Generation: generation, Sets: c.StringSlice("set")}.Config()
 	if err != nil {
 		return err
 	}

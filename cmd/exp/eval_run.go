@@ -25,7 +25,9 @@ import (
 // evalSettings lists the flags of exp eval RUN and exp eval FOLDER that set keys.
 var evalSettings = []evalSetting{
 	{"protocol", "eval.final.protocol"}, {"n", "eval.final.n"}, {"temperature", "eval.final.temperature"},
-	{"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"},
+	{"top-p", "eval.final.top_p"}, {"top-k", "eval.final.top_k"}, {"min-p", "eval.final.min_p"},
+	{"repetition-penalty", "eval.final.repetition_penalty"}, {"presence-penalty", "eval.final.presence_penalty"},
+	{"frequency-penalty", "eval.final.frequency_penalty"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"}, {"device", "compute.device"},
 }
 
@@ -51,6 +53,15 @@ func evalRunFlags() []cli.Flag {
 			DefaultText: unset},
 		&cli.IntFlag{Name: "top-k", Usage: "RUN, FOLDER: sample from the `K` likeliest tokens, 0 for all",
 			DefaultText: unset},
+		&cli.StringFlag{Name: "min-p", Usage: "RUN, FOLDER: sample from tokens at least `P` times as likely as the " +
+			"likeliest", DefaultText: unset},
+		&cli.StringFlag{Name: "repetition-penalty", Usage: "RUN, FOLDER: divide the positive logits of tokens that " +
+			"the prompt or the completion has by `X`, and multiply negative ones; 1 is off", DefaultText: unset},
+		&cli.StringFlag{Name: "presence-penalty", Usage: "RUN, FOLDER: lower the logits of tokens that the " +
+			"completion has by `X`", DefaultText: unset},
+		&cli.StringFlag{Name: "frequency-penalty", Usage: "RUN, FOLDER: lower a token's logit by `X` each time that " +
+			"the completion has it", DefaultText: unset},
+		generationFlag("FOLDER: "),
 		&cli.IntFlag{Name: "max-new-tokens", Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
@@ -117,7 +128,7 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 	if err != nil {
 		return run, noFolder(ref, err)
 	}
-	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run"} {
+	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run", generationConfig} {
 		if c.IsSet(flag) {
 			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
 		}

@@ -27,6 +27,8 @@ type Sampling struct {
 	Temperature float64 // 0: the likeliest tokens
 	TopP, MinP  float64
 	TopK        int
+	Penalties   rollout.Penalties
+	Least       int    // tokens of an answer before it may end
 	Seed        *int64 // nil: a random one for each answer
 	New         int    // tokens of an answer, at most; 0: as many as fit
 	Scored      bool   // an answer has Tokens
@@ -39,12 +41,29 @@ func (s Sampling) Check() error {
 		name string
 		err  error
 	}{{"temperature", goodTemperature(s.Temperature)}, {"top-p", goodTopP(s.TopP)}, {"min-p", within(0, 1, s.MinP)},
-		{"top-k", within(0, mostInt, float64(s.TopK))}, {"max-tokens", within(0, mostInt, float64(s.New))}} {
+		{"top-k", within(0, mostInt, float64(s.TopK))}, {"repetition-penalty", s.goodRepetition()},
+		{"presence-penalty", within(-mostPenalty, mostPenalty, s.Penalties.Presence)},
+		{"frequency-penalty", within(-mostPenalty, mostPenalty, s.Penalties.Frequency)},
+		{"min-tokens", within(0, mostInt, float64(s.Least))}, {"max-tokens", within(0, mostInt, float64(s.New))}} {
 		if x.err != nil {
 			return fmt.Errorf("%s %w", x.name, x.err)
 		}
 	}
 	return nil
+}
+
+// goodRepetition allows 0, which is off.
+func (s Sampling) goodRepetition() error {
+	if s.Penalties.Repetition == 0 {
+		return nil
+	}
+	return goodRepetition(s.Penalties.Repetition)
+}
+
+// Sampling returns how the model's answers are drawn where nothing else is said: as eval.final of its configuration.
+func (x *Model) Sampling() Sampling {
+	p := x.params
+	return Sampling{Temperature: p.Temperature, TopP: p.TopP, TopK: p.TopK, MinP: p.MinP, Penalties: p.Penalties}
 }
 
 // turn is a question with its answer.
@@ -167,7 +186,8 @@ func (c *Conversation) say(ctx context.Context, t turn, show func(text string) e
 func (c *Conversation) request(before []turn, t *turn) (*request, error) {
 	o := c.Sampling
 	r := &request{chat: c.x.Chats(), fills: true, n: 1, scored: o.Scored, top: o.Top, seed: o.Seed,
-		params: rollout.Params{Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, MinP: o.MinP}}
+		params: rollout.Params{Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, MinP: o.MinP,
+			Penalties: o.Penalties, MinNewTokens: o.Least}}
 	if o.New > 0 {
 		r.most = &o.New
 	}

@@ -2,7 +2,7 @@
 // person. Both ask for chats, or for texts that the model continues. Requests that come while others are answered join
 // their steps. A request with a seed, or at temperature 0, has the same answer whatever else is asked at the time.
 //
-// It calls no tools, restricts no grammar and has no penalties: a field that asks for one is an error that names it.
+// It calls no tools and restricts no grammar: a field that asks for one is an error that names it.
 package endpoint
 
 import (
@@ -30,7 +30,8 @@ type Model struct {
 	name    string
 	context int // most tokens of a prompt and its completion
 	vocab   int
-	ends    []string // texts that end an answer, unless a request names its own
+	params  rollout.Params // of answers whose request sets none: those of eval.final
+	ends    []string       // texts that end an answer, unless a request names its own
 	m       *model.Model
 	engine  *generate.Engine
 	prompts *prompt.Prompter
@@ -88,6 +89,9 @@ func Open(r *config.Resolved, be kernels.Backend, name string) (x *Model, err er
 		return nil, err
 	}
 	x.tok = x.prompts.Vocabulary()
+	f := r.Run.Eval.Final
+	x.params = rollout.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
+		Penalties: rollout.Penalties{Repetition: f.Repetition, Presence: f.Presence, Frequency: f.Frequency}}
 	if x.m, err = stage.Pretrained(r, be); err != nil {
 		return nil, err
 	}

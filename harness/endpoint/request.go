@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"exp/train/generate"
@@ -70,6 +71,7 @@ const (
 	mostChoices = 128
 	mostStops   = 16
 	mostPrompts = 1024
+	mostBiases  = 1024
 )
 
 // field reads the value of a field.
@@ -127,6 +129,16 @@ func goodTemperature(v float64) error {
 	return nil
 }
 
+// mostPenalty bounds presence and frequency penalties, as in OpenAI's API.
+const mostPenalty = 2
+
+func goodRepetition(v float64) error {
+	if !(v > 0 && v <= 100) {
+		return fmt.Errorf("is %g, must be above 0 and at most 100; 1 is off", v)
+	}
+	return nil
+}
+
 func goodTopP(v float64) error {
 	if !(v > 0 && v <= 1) {
 		return fmt.Errorf("is %g, must be above 0 and at most 1", v)
@@ -155,7 +167,6 @@ const mostInt = math.MaxInt32
 // fields returns the fields of both kinds of requests.
 func fields() map[string]field {
 	anything := func(*request, json.RawMessage) error { return nil }
-	const penalty = "there are no penalties"
 	return map[string]field{
 		"model": into("a text", func(r *request, v string) error { r.model = v; return nil }),
 		"temperature": into("a number", func(r *request, v float64) error {
@@ -180,11 +191,19 @@ func fields() map[string]field {
 		}),
 		"stream_options": readStreamOptions,
 		"user":           anything, "metadata": anything,
-		"store":               only("nothing is stored", "false"),
-		"presence_penalty":    only(penalty, "0", "0.0"),
-		"frequency_penalty":   only(penalty, "0", "0.0"),
-		"repetition_penalty":  only(penalty, "1", "1.0"),
-		"logit_bias":          only("logits are the model's", "{}"),
+		"store": only("nothing is stored", "false"),
+		"presence_penalty": number(-mostPenalty, mostPenalty, func(r *request, v float64) {
+			r.params.Penalties.Presence = v
+		}),
+		"frequency_penalty": number(-mostPenalty, mostPenalty, func(r *request, v float64) {
+			r.params.Penalties.Frequency = v
+		}),
+		"repetition_penalty": into("a number", func(r *request, v float64) error {
+			r.params.Penalties.Repetition = v
+			return goodRepetition(v)
+		}),
+		"min_tokens":          whole(0, mostInt, func(r *request, v int) { r.params.MinNewTokens = v }),
+		"logit_bias":          into("an object of token ids and numbers", readBias),
 		"skip_special_tokens": only("special tokens have no text", "true"),
 	}
 }
@@ -217,9 +236,9 @@ func textFields() map[string]field {
 	return m
 }
 
-// readRequest reads the body of a request.
-func readRequest(body []byte, chat bool) (*request, error) {
-	r := &request{chat: chat, n: 1, params: rollout.Params{Temperature: 1, TopP: 1}}
+// readRequest reads the body of a request, which has the parameters of p where it names none.
+func readRequest(body []byte, chat bool, p rollout.Params) (*request, error) {
+	r := &request{chat: chat, n: 1, params: p}
 	known := textFields()
 	if chat {
 		known = chatFields()
@@ -273,6 +292,27 @@ func readStop(r *request, raw json.RawMessage) error {
 		}
 	}
 	r.params.Stop = list
+	return nil
+}
+
+// mostBias bounds biases and their values, as in OpenAI's API.
+const mostBias = 100
+
+func readBias(r *request, list map[string]float64) error {
+	if len(list) > mostBiases {
+		return fmt.Errorf("has %d tokens, at most %d", len(list), mostBiases)
+	}
+	r.params.Bias = nil
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		id, err := strconv.ParseInt(name, 10, 32)
+		if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
+			return fmt.Errorf("has %q, which is no token id", name)
+		}
+		if err := within(-mostBias, mostBias, list[name]); err != nil {
+			return fmt.Errorf("of token %d %w", id, err)
+		}
+		r.params.Bias = append(r.params.Bias, rollout.Bias{Token: int32(id), Add: list[name]})
+	}
 	return nil
 }
 
@@ -352,6 +392,11 @@ func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
 			return nil, bad("stop_token_ids", "stop_token_ids has %d, the model's tokens are 0 to %d", id, x.vocab-1)
 		}
 	}
+	for _, b := range r.params.Bias {
+		if int(b.Token) >= x.vocab {
+			return nil, bad("logit_bias", "logit_bias has token %d, the model's are 0 to %d", b.Token, x.vocab-1)
+		}
+	}
 	if r.params.Stop == nil {
 		r.params.Stop = x.ends
 	}
@@ -378,6 +423,10 @@ func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
 		a := &generate.Ask{Request: rollout.Request{Prompt: ids, Seeds: seeds(r.seed, r.n)}, Params: r.params,
 			Ends: r.ends, IgnoreEnds: r.ignoreEnds, Scored: r.scored, Prompted: r.scored && r.echo, Top: r.top}
 		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
+		if a.MinNewTokens > a.MaxNewTokens {
+			return nil, bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, or raise "+
+				"max_tokens", a.MinNewTokens, a.MaxNewTokens)
+		}
 		if err := x.engine.Check(a); err != nil {
 			return nil, bad(name, "%v", strings.TrimPrefix(err.Error(), "generate: "))
 		}

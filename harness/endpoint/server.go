@@ -266,7 +266,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*reque
 	case err != nil:
 		return nil, bad("", "the body cannot be read: %v", err)
 	}
-	req, err := readRequest(body, chat)
+	req, err := readRequest(body, chat, s.x.params)
 	if err == nil && req.model != "" && req.model != s.x.name {
 		err = s.noModel(req.model)
 	}

@@ -31,7 +31,9 @@ type Folder struct {
 	User   string                           // the user's own configuration; may be empty
 	Own    []config.Value                   // of the run that made the weights; flags that switch them off do so
 	Values []config.Value                   // of flags
-	Sets   []string                         // expressions, as in config.Input
+	// Generation takes the settings of Recommended, where neither flags nor the user's configuration set them.
+	Generation bool
+	Sets       []string // expressions, as in config.Input
 }
 
 // Config returns the configuration of the evaluation: a run that trains nothing. It is
@@ -66,6 +68,13 @@ func (f Folder) Config() (*config.Resolved, error) {
 		made = append(made, config.Value{Path: "model.part", Value: "text"})
 	}
 	made = append(append(made, config.Value{Path: "name", Value: name}), f.Own...)
+	if f.Generation {
+		list, err := Recommended(f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, list...)
+	}
 	return fitting(config.Input{File: "exp eval " + dir, Made: made, User: f.User, Values: f.Values, Sets: f.Sets,
 		Find: f.Find})
 }

@@ -183,6 +183,7 @@ func (t *verl) passes() (n int, ok bool) {
 // sampling translates rollouts and validation.
 func (t *verl) sampling() {
 	t.putNumber("rollout.top_k", max(t.number(rollout+"top_k", -1), 0))
+	t.penalties()
 	longest := t.number("data.max_prompt_length", 512) + t.number("data.max_response_length", 512)
 	if longest > 4096 { // the default; a sequence must fit
 		t.putNumber("compute.micro_batch_tokens", longest)
@@ -194,6 +195,34 @@ func (t *verl) sampling() {
 	}
 	if keep := t.text("trainer.max_actor_ckpt_to_keep", ""); keep != "" {
 		t.put("checkpoint.keep", keep)
+	}
+}
+
+// penalty is a penalty of vLLM's, and ours, with the value that is off.
+type penalty struct {
+	name string
+	off  float64
+}
+
+func penalties() []penalty {
+	return []penalty{{"repetition_penalty", 1}, {"presence_penalty", 0}, {"frequency_penalty", 0}}
+}
+
+// penalties translates the penalties of rollouts.
+func (t *verl) penalties() {
+	for _, p := range penalties() {
+		value := t.number(rollout+p.name, p.off)
+		if t.putNumber("rollout."+p.name, value); value != p.off {
+			t.note("%s%s %g: verl's agent loop samples without penalties all the same; versions before it, and "+
+				"patched ones, obey", rollout, p.name, value)
+		}
+	}
+}
+
+// putPenalties translates those of validations, which are those of rollouts unless val_kwargs sets its own.
+func (t *verl) putPenalties(to string) {
+	for _, p := range penalties() {
+		t.putNumber(to+p.name, t.number(rollout+"val_kwargs."+p.name, t.number(rollout+p.name, p.off)))
 	}
 }
 
@@ -219,6 +248,7 @@ func (t *verl) validation() {
 			"before it took the likeliest token", val, val, hot)
 	}
 	top, share := max(t.number(val+"top_k", -1), 0), t.number(val+"top_p", 1)
+	least := t.number(val+"min_p", 0)
 	if t.out["data.val.source"] == "none" {
 		return
 	}
@@ -226,6 +256,8 @@ func (t *verl) validation() {
 	t.put("eval.final.temperature", temperature)
 	t.putNumber("eval.final.top_k", top)
 	t.putNumber("eval.final.top_p", share)
+	t.putNumber("eval.final.min_p", least)
+	t.putPenalties("eval.final.")
 	if every == 0 {
 		t.note("trainer.test_freq is not set: verl validates once, before training; eval.online.every_steps does it " +
 			"on the way")
@@ -236,4 +268,6 @@ func (t *verl) validation() {
 	t.put("eval.online.temperature", temperature)
 	t.putNumber("eval.online.top_k", top)
 	t.putNumber("eval.online.top_p", share)
+	t.putNumber("eval.online.min_p", least)
+	t.putPenalties("eval.online.")
 }

@@ -248,6 +248,12 @@ func TestRecipes(t *testing.T) {
 		{"validation without do_sample", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.6 " +
 			"actor_rollout_ref.rollout.val_kwargs.top_p=0.95",
 			[]string{"verl's agent loop samples at actor_rollout_ref.rollout.val_kwargs.temperature 0.6", "top_p: 0.95", "n: 1\n    temperature: 0.6\n    top_p: 0.95\n"}},
+		{"penalties", "actor_rollout_ref.rollout.repetition_penalty=1.05 +actor_rollout_ref.rollout.min_p=0.02",
+			[]string{"repetition_penalty: 1.05", "min_p: 0.02", "verl's agent loop samples without penalties all the same", "!presence_penalty"}},
+		{"penalties of validations", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.presence_penalty=0.5 " +
+			"actor_rollout_ref.rollout.val_kwargs.repetition_penalty=1.2",
+			[]string{"\n  presence_penalty: 0.5\n", "    repetition_penalty: 1.2\n    presence_penalty: 0.5\n"}},
+		{"a penalty that is off", "actor_rollout_ref.rollout.repetition_penalty=1.0", []string{"!repetition_penalty", "!agent loop"}},
 		{"another key of the grader", "data.reward_fn_key=grader", []string{"data.reward_fn_key grader: the grader of a row follows its data_source"}},
 		{"the usual key of the grader", "data.reward_fn_key=data_source", []string{"!reward_fn_key"}},
 		{"no critic", "algorithm.adv_estimator=grpo critic.enable=False", []string{"!critic.enable"}},

@@ -71,6 +71,7 @@ func plainRules() [][3]string {
 		{rollout + "n", "1", "rollout.n"},
 		{rollout + "temperature", "1.0", "rollout.temperature"},
 		{rollout + "top_p", "1", "rollout.top_p"},
+		{rollout + "min_p", "0", "rollout.min_p"},
 		{policy + "enable_gradient_checkpointing", "true", "compute.recompute"},
 	}
 }
