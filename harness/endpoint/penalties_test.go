@@ -37,7 +37,7 @@ func TestPenalties(t *testing.T) {
 				prompt = `"messages":[{"role":"user","content":"x"}]`
 			}
 			r := ask(t, h.URL+"/v1/"+path, `{`+prompt+`,"temperature":0,"max_tokens":8,`+tt.fields+`}`)
-			if got := r.Choices[0].Text + r.Choices[0].Message.Content; !regexp.MustCompile(`^(`+tt.want+`)$`).MatchString(got) {
+			if got := r.Choices[0].Text + r.Choices[0].Message.Content; !regexp.MustCompile(`^(` + tt.want + `)$`).MatchString(got) {
 				t.Errorf("%s of %s: %q, want %q", tt.name, path, got, tt.want)
 			}
 		}
