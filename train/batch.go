@@ -33,6 +33,7 @@ type batch struct {
 	baseline          []float32        // [B] scores of greedy completions, or tracked values; nil unless needed
 	promptLen         []int            // [B]
 	answer            []bool           // [N] tokens of reference answers that are learned; nil: none are
+	paired            bool             // rows 2k and 2k+1 are a pair with the same prompt, and always together
 }
 
 // newBatch lays out a step's graded trajectories. With baselines of problems, it leaves out problems
@@ -124,12 +125,17 @@ type bundle struct {
 // takes at most limit tokens; the limit bounds how much must go into one micro-batch. The
 // cut affects the rounding of gradients, so limit must not depend on the micro-batch
 // budget. Each further completion of a bundle counts at least two tokens, because a
-// workspace has room for one sequence per two tokens.
+// workspace has room for one sequence per two tokens. A pair is one bundle, however long.
 func (b *batch) bundles(lo, hi, limit int) []bundle {
 	var out []bundle
 	for i := lo; i < hi; i++ {
 		n := b.rows[i+1] - b.rows[i]
-		if i > lo && slices.Equal(b.traj[i].Prompt, b.traj[i-1].Prompt) {
+		if b.paired && i%2 == 1 {
+			last := &out[len(out)-1]
+			last.end, last.tokens = i+1, last.tokens+max(2, n)
+			continue
+		}
+		if !b.paired && i > lo && slices.Equal(b.traj[i].Prompt, b.traj[i-1].Prompt) {
 			if last := &out[len(out)-1]; last.tokens+max(2, n) <= limit {
 				last.end, last.tokens = i+1, last.tokens+max(2, n)
 				continue

@@ -22,6 +22,8 @@ type Rows struct {
 	New      int // tokens of the longest completion
 	Budget   int // tokens of a micro-batch
 	Taught   int // likeliest tokens of a teacher at each place
+	// Pairs says that a completion stands for a pair of them with one prompt, whose tokens Longest and New count.
+	Pairs bool
 }
 
 // limit returns the token limit of a bundle, which changes bits.
@@ -78,6 +80,9 @@ func (r Rows) batch(tokens int) int { return min(tokens, max(r.Budget, r.bundle(
 // long sequences may be, so small workspaces are all of one size.
 func (r Rows) capacity(tokens, problems int) model.Capacity {
 	tokens = max(bundleTokens, r.batch(tokens))
+	if r.Pairs {
+		problems *= 2
+	}
 	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples), Taught: r.Taught}
 }
 

@@ -54,13 +54,9 @@ type SFTParts struct {
 // of a step. Problems come in a new random order each epoch. Create it with NewSFT, then Run
 // it.
 type SFT struct {
-	SFTParts
+	tuner
 	cfg      SFTConfig
-	learner  *learner
-	passes   *passes
-	order    order
 	examples []Trajectory
-	step     int // finished steps
 }
 
 // NewSFT prepares fine-tuning from step 0. Close it afterwards.
@@ -76,64 +72,21 @@ func NewSFT(c SFTConfig, p SFTParts) (*SFT, error) {
 	if !ranks.Valid(c.Slices) {
 		return nil, fmt.Errorf("sft: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
-	if p.Clock == nil {
-		p.Clock = time.Now
-	}
-	if p.Ranks == nil {
-		p.Ranks = ranks.Alone{}
-	}
-	data, err := dataGroup(p.Ranks, p.Tensor, c.Slices)
-	if err != nil {
-		return nil, err
-	}
-	t := &SFT{SFTParts: p, cfg: c, examples: examples,
-		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}
-	if t.learner, err = newLearner(p.Backend, "sft", p.Model, c.Optim, c.Slices, c.Offload, p.Ranks,
-		data); err != nil {
-		return nil, err
-	}
-	if t.passes, err = newPasses(p.Backend, data, p.Model.Config, p.Model.Heads, c.Rows(longest), false,
-		keptBy(c.Recompute)); err != nil {
-		t.learner.close()
-		return nil, err
-	}
-	return t, nil
-}
-
-// Close frees the optimizer and workspaces.
-func (t *SFT) Close() {
-	t.learner.close()
-	t.passes.close()
+	t := &SFT{cfg: c, examples: examples, tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock,
+		recorder: p.Recorder, steps: c.Steps,
+		order: order{n: len(examples), perStep: c.ProblemsPerStep, shuffled: true, seed: p.Seed}}}
+	return t, t.open("sft", p.Model, c.Optim, c.Rows(longest), c.Offload, keptBy(c.Recompute), p.Tensor)
 }
 
 // Run takes the remaining steps. Between steps it calls stop; if that returns true, Run
 // returns ErrStopped, and State and Buffers can be saved. All ranks stop if one is asked to.
-func (t *SFT) Run(ctx context.Context, stop func() bool) error {
-	for t.step < t.cfg.Steps {
-		if stopped, err := ranks.Any(t.Ranks, stop != nil && stop()); err != nil {
-			return err
-		} else if stopped {
-			return ErrStopped
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		rec, err := t.Step()
-		if err != nil {
-			return err
-		}
-		if err := t.Recorder.Step(rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (t *SFT) Run(ctx context.Context, stop func() bool) error { return t.run(ctx, stop, t.Step) }
 
 // Step takes one step and returns its record. It fails only if another rank does.
 func (t *SFT) Step() (rec *Step, err error) {
 	defer ranks.Recover(&err)
 	step := t.step + 1
-	clock := newStopwatch(t.Clock)
+	clock := newStopwatch(t.clock)
 	chosen, epoch := t.order.step(step)
 	batch := make([]Trajectory, len(chosen))
 	for i, e := range chosen {
@@ -154,30 +107,6 @@ func (t *SFT) Step() (rec *Step, err error) {
 	rec.System = clock.metrics(b)
 	t.step = step
 	return rec, nil
-}
-
-// State returns the state after the last finished step.
-func (t *SFT) State() State { return State{Step: t.step, PolicyUpdates: t.learner.opt.Steps()} }
-
-// Buffers returns the buffers of everything that learns.
-func (t *SFT) Buffers() []NamedBuffer { return t.learner.buffers() }
-
-// WithBuffers is Trainer.WithBuffers.
-func (t *SFT) WithBuffers(f func(list []NamedBuffer) error) error {
-	return withBuffers(t.Ranks, t.Backend, t.Buffers(), f)
-}
-
-// WithPolicy is Trainer.WithPolicy.
-func (t *SFT) WithPolicy(f func(list []NamedBuffer) error) error { return t.learner.withTensors(f) }
-
-// Restore is Trainer.Restore.
-func (t *SFT) Restore(s State) error {
-	if err := spread(t.Ranks, &s, t.learner); err != nil {
-		return err
-	}
-	t.step = s.Step
-	t.learner.restore(s.PolicyUpdates)
-	return nil
 }
 
 // imitate computes the gradient of the mean negative log-prob of b's trained tokens

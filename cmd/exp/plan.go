@@ -167,10 +167,22 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	}
 	if p.SFT != nil {
 		say("sft", "%s", p.SFT)
-		const most = 6 // parts of the first conversation
-		for _, part := range p.SFT.First[:min(len(p.SFT.First), most)] {
-			say("", "%-6s %q", map[bool]string{true: "learns", false: "reads"}[part.Learned], shortened(part.Text))
-		}
+		printParts(say, p.SFT.First, "learns")
+	}
+	if p.Prefer != nil {
+		say("prefer", "%s", p.Prefer)
+		printParts(say, p.Prefer.Chosen, "chosen  ")
+		printParts(say, p.Prefer.Rejected, "rejected")
+	}
+}
+
+// printParts prints the first parts of a conversation; learned ones are named.
+func printParts(say func(label, format string, args ...any), parts []prompt.ConversationPart, learned string) {
+	const most = 6
+	width := max(6, len(learned))
+	for _, part := range parts[:min(len(parts), most)] {
+		say("", "%-*s %q", width, map[bool]string{true: learned, false: "reads"}[part.Learned],
+			shortened(part.Text))
 	}
 }
 

@@ -7,18 +7,18 @@ import (
 	"exp/train/rollout"
 )
 
-// TRL's columns for fine-tuning: the context, and the text to train on.
+// TRL's columns for fine-tuning: the context, and the answer to train on.
 const (
 	promptField     = "prompt"
 	completionField = "completion"
 )
 
-// readCompletion reads a row with the columns prompt and completion: two lists of messages, or two texts. Texts
-// become Prompt and Target, and no Messages.
-func (c *Conversation) readCompletion(r rows.Row) (err error) {
+// readAnswer reads a row with the columns prompt and answer: two lists of messages, or two texts. Texts become Prompt
+// and Target, and no Messages.
+func (c *Conversation) readAnswer(r rows.Row, answer string) (err error) {
 	var list [2]bool
 	var texts [2]string
-	for i, field := range []string{promptField, completionField} {
+	for i, field := range []string{promptField, answer} {
 		v, _ := r.Value(field)
 		if _, list[i] = v.([]any); list[i] {
 			continue
@@ -30,21 +30,21 @@ func (c *Conversation) readCompletion(r rows.Row) (err error) {
 	switch {
 	case list[0] != list[1]:
 		return r.Errorf("", "one of %s and %s is a list of messages, the other a text; make both lists, or both texts",
-			promptField, completionField)
+			promptField, answer)
 	case list[0]:
-		return c.readMessagesAfter(r)
+		return c.readMessagesAfter(r, answer)
 	case texts[1] == "":
-		return r.Errorf(completionField, "empty text: nothing to learn")
+		return r.Errorf(answer, "empty text: nothing to learn")
 	case r.Has("system"):
 		return r.Errorf("system", "it has no place before a %s that is a text; make %s and %s lists of messages",
-			promptField, promptField, completionField)
+			promptField, promptField, answer)
 	}
 	c.Prompt, c.Target = texts[0], texts[1]
 	return nil
 }
 
 // readMessagesAfter reads two lists of messages.
-func (c *Conversation) readMessagesAfter(r rows.Row) (err error) {
+func (c *Conversation) readMessagesAfter(r rows.Row, answer string) (err error) {
 	if err := c.readMessages(r, promptField); err != nil {
 		return err
 	}
@@ -54,13 +54,13 @@ func (c *Conversation) readMessagesAfter(r rows.Row) (err error) {
 		return r.Errorf(promptField, "no messages")
 	case c.Messages[n-1].Role == "assistant":
 		return r.Errorf(promptField, "its last message is the assistant's, and %s would go on after it; put the "+
-			"whole answer into %s", completionField, completionField)
+			"whole answer into %s", answer, answer)
 	}
-	if err := c.readMessages(r, completionField); err != nil {
+	if err := c.readMessages(r, answer); err != nil {
 		return err
 	}
 	if err := checkTurns(c.Messages[n:], true); err != nil {
-		return r.Errorf(completionField, "%w", err)
+		return r.Errorf(answer, "%w", err)
 	}
 	c.Asked = n
 	c.lead(r)

@@ -75,7 +75,7 @@ func conversation(r rows.Row) (c Conversation, err error) {
 	switch {
 	case i >= 0:
 	case r.Has(promptField, completionField):
-		return c, c.readCompletion(r)
+		return c, c.readAnswer(r, completionField)
 	default:
 		return c, r.Errorf("", "no conversation: looked for the columns %s, lists of messages, and for %s with %s",
 			strings.Join(fields, ", "), promptField, completionField)

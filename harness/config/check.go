@@ -124,9 +124,11 @@ func outcomesChecks() []check {
 func dataChecks() []check {
 	generates := func(r *Run) bool { return !r.Task.kind().files }
 	list := []check{
-		{[]string{"data.train.source", "train.steps", "sft.steps"}, func(r *Run) (string, string) {
+		{[]string{"data.train.source", "train.steps", "sft.steps", "prefer.steps"}, func(r *Run) (string, string) {
 			switch {
 			case r.Data.Train.Source != None:
+			case r.Train.Steps > 0 && r.Prefer.Steps > 0:
+				return "data.train.source is none: nothing to train on after prefer", "give a file, or set train.steps: 0"
 			case r.Train.Steps > 0 && r.SFT.OnConversations():
 				return "data.train.source is none: nothing to train on after sft", "give a file, or set train.steps: 0"
 			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.OnConversations():

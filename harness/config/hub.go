@@ -23,7 +23,7 @@ func remoteKeys() map[string]hub.Part {
 		"algo.reference": hub.Weights, "algo.teachers": hub.Weights, "algo.prime.model": hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
-		"data.test.more": hub.Data, "sft.source": hub.Data,
+		"data.test.more": hub.Data, "sft.source": hub.Data, "prefer.source": hub.Data,
 	}
 }
 
@@ -164,6 +164,6 @@ func remoteValues(r *Run, key string) []string {
 		"algo.reference": r.Algo.Reference, "algo.prime.model": r.Algo.Prime.Model,
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
-		"sft.source": r.SFT.Source,
+		"sft.source": r.SFT.Source, "prefer.source": r.Prefer.Source,
 	}[key]}
 }

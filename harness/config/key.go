@@ -10,6 +10,7 @@ const (
 	Prepare   Stage = "prepare"
 	Init      Stage = "init"
 	SFT       Stage = "sft"
+	Prefer    Stage = "prefer"
 	Train     Stage = "train"
 	Merge     Stage = "merge"
 	EvalGen   Stage = "eval.gen"

@@ -142,10 +142,10 @@ func dataKeys() []Key {
 	keys = append(keys, rowKeys(made, drawn, files)...)
 	keys = append(keys, []Key{
 		{Path: "data.max_prompt_tokens", Kind: Int, Default: is(2048), Range: atLeast(1), Unit: "tokens",
-			Stages: at(SFT, Train, EvalGen),
+			Stages: at(SFT, Prefer, Train, EvalGen),
 			Help:   "longest prompt"},
 		{Path: "data.truncate", Kind: Enum, Words: []string{"error", "left", "right", "middle"},
-			Default: is("error"), Stages: at(SFT, Train, EvalGen),
+			Default: is("error"), Stages: at(SFT, Prefer, Train, EvalGen),
 			Help: "what to do with a longer prompt: refuse the data, or cut tokens at its left end, its right end " +
 				"or in the middle"},
 		{Path: "data.filter_overlong", Kind: Bool, Default: is(false), Stages: at(Prepare),
@@ -188,7 +188,7 @@ func rowKeys(made, drawn, files Clause) []Key {
 // chatKeys returns the keys that turn a problem into a prompt.
 func chatKeys() []Key {
 	chat := []Clause{except("data.chat", None)}
-	return block(nil, at(SFT, Train, EvalGen), []Key{
+	return block(nil, at(SFT, Prefer, Train, EvalGen), []Key{
 		{Path: "data.chat", Kind: String, Role: External, Default: is(Auto), Pattern: pattern("auto, none or the path of a template", `.+`),
 			Help: "chat template of prompts: auto takes the one in the model's folder, or plain text if it has " +
 				"none; none is plain text; or a file (.jinja)"},

@@ -17,6 +17,7 @@ type Run struct {
 	Model      Model      `key:"model"`
 	Tokenizer  Tokenizer  `key:"tokenizer"`
 	SFT        FineTuning `key:"sft"`
+	Prefer     Preferring `key:"prefer"`
 	Algo       Algo       `key:"algo"`
 	Rollout    Rollout    `key:"rollout"`
 	Reward     Reward     `key:"reward"`
@@ -207,6 +208,30 @@ type FineTuning struct {
 
 // OnConversations reports whether the stage learns from conversations instead of the problems' targets.
 func (f *FineTuning) OnConversations() bool { return f.Steps > 0 && f.Source != "" && f.Source != None }
+
+// Preferring is the stage that learns from preferences. Steps 0 skips it; the other fields are then zero.
+type Preferring struct {
+	Steps        int     `key:"steps"`
+	Source       string  `key:"source"`
+	MaxTokens    int     `key:"max_tokens"`
+	PairsPerStep int     `key:"pairs_per_step"`
+	Loss         string  `key:"loss"`
+	Beta         float64 `key:"beta"`
+	Reference    string  `key:"reference"`
+	PerToken     bool    `key:"per_token"`
+	Smoothing    float64 `key:"smoothing"`     // Loss is "sigmoid"
+	TargetMargin float64 `key:"target_margin"` // Loss is "sigmoid"
+	SFTWeight    float64 `key:"sft_weight"`
+	Seed         int64   `key:"seed"`
+	Optim        Optim   `key:"optim"`
+}
+
+// Tunes reports whether a stage learns from examples before reinforcement learning, so that the run's own weights
+// follow its start.
+func (r *Run) Tunes() bool { return r.SFT.Steps > 0 || r.Prefer.Steps > 0 }
+
+// TunesFiles reports whether such a stage needs no training problems.
+func (r *Run) TunesFiles() bool { return r.SFT.OnConversations() || r.Prefer.Steps > 0 }
 
 // Optim configures one optimizer and its schedule.
 type Optim struct {

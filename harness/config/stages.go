@@ -10,6 +10,7 @@ const (
 	RoleProblems      = "problems"      // of a suite
 	RoleRollouts      = "rollouts"      // recorded ones
 	RoleConversations = "conversations" // to fine-tune on
+	RolePairs         = "pairs"         // to prefer an answer in
 	RoleWeights       = "weights"
 	RoleReference     = "reference" // weights to compare the exact policy with
 	RoleBase          = "base"      // weights that trained adapters belong to
@@ -44,10 +45,12 @@ type StageFacts struct {
 // per suite.
 var stageTable = []StageFacts{
 	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts,
-		RoleConversations}},
+		RoleConversations, RolePairs}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
 	{Stage: SFT, Part: Upstream, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleConversations}, Makes: []string{RoleWeights, RoleCurve}},
+	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RolePairs},
+		Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: Train, Part: Learning, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal}, Makes: []string{RoleWeights}},
 	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase}, Makes: []string{RoleFiles}},

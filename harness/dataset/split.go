@@ -89,6 +89,15 @@ func (l LeftOut) selection() string {
 	return fmt.Sprintf(" in the %d of %d rows that it takes", l.Rows-l.Unselected, l.Rows)
 }
 
+// Pairs reads the file of prefer.source.
+func Pairs(c *config.Run) ([]layout.Pair, error) {
+	list, err := layout.Pairs(rows.Read(c.Prefer.Source))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no pairs", c.Prefer.Source)
+	}
+	return list, err
+}
+
 // Conversations reads the file of sft.source.
 func Conversations(c *config.Run) ([]layout.Conversation, error) {
 	list, err := layout.Conversations(rows.Read(c.SFT.Source))

@@ -34,6 +34,9 @@ type Estimate struct {
 	// Memory of the sft stage, in which all ranks learn: on the device and pinned. Empty without one.
 	SFTMemory     []Part `json:"sft_memory,omitempty"`
 	SFTHostMemory []Part `json:"sft_host_memory,omitempty"`
+	// The same for the prefer stage.
+	PreferMemory     []Part `json:"prefer_memory,omitempty"`
+	PreferHostMemory []Part `json:"prefer_host_memory,omitempty"`
 	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
@@ -74,7 +77,7 @@ func (e *Estimate) inMachine() int64 {
 	if e.onGPU {
 		return e.Pinned()
 	}
-	return max(e.Total(), sumParts(e.SFTMemory))
+	return max(e.Total(), sumParts(e.SFTMemory), sumParts(e.PreferMemory))
 }
 
 // OnGPU reports whether Memory is a GPU's.
@@ -85,8 +88,11 @@ func (e *Estimate) Usable() int64 { return figures{Memory: e.deviceBytes}.usable
 
 // Planned is Total for one learning stage.
 func (e Estimate) Planned(kind config.Stage) int64 {
-	if kind == config.SFT {
+	switch kind {
+	case config.SFT:
 		return sumParts(e.SFTMemory)
+	case config.Prefer:
+		return sumParts(e.PreferMemory)
 	}
 	return e.Total()
 }
@@ -147,8 +153,11 @@ func (r Run) Estimate() (Estimate, error) {
 	}
 	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
-	if c.SFT.Steps > 0 {
+	if c.Tunes() {
 		e.Disk = max(e.checkpoints+e.trained, e.tuned) + e.initial + e.merged
+	}
+	if len(tuningStages(c)) > 1 {
+		e.Disk += e.weights // of the first
 	}
 	return e, nil
 }
@@ -187,20 +196,40 @@ func keptCheckpoints(c *config.Run) int64 {
 	return 1
 }
 
-// planStages plans the memory of learning ranks in training, which it returns, and that of SFT, for one GPU.
+// tuningStages returns the stages of a run that learn from examples before reinforcement learning.
+func tuningStages(c *config.Run) (kinds []config.Stage) {
+	if c.SFT.Steps > 0 {
+		kinds = append(kinds, config.SFT)
+	}
+	if c.Prefer.Steps > 0 {
+		kinds = append(kinds, config.Prefer)
+	}
+	return kinds
+}
+
+// setTuning sets the memory of such a stage.
+func (e *Estimate) setTuning(kind config.Stage, p planned) {
+	if kind == config.SFT {
+		e.SFTMemory, e.SFTHostMemory = p.device, p.host
+	} else {
+		e.PreferMemory, e.PreferHostMemory = p.device, p.host
+	}
+}
+
+// planStages plans the memory of learning ranks in training, which it returns, and of the stages before it that learn,
+// for one GPU.
 func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w stage.Crew) planned {
 	p := planOf(config.Train, c, arch, longest, w)
-	if c.SFT.Steps == 0 {
-		return p
-	}
 	all := stage.Everyone(c, w.All)
-	longest = longestOf(config.SFT, c, arch)
-	tuning := planLike(p, config.SFT, c, arch, longest, all)
-	if !tuning.fits() { // a larger GPU may have room for both
-		tuning = planOf(config.SFT, c, arch, longest, all)
-		p = planLike(tuning, config.Train, c, arch, longestOf(config.Train, c, arch), w)
+	for _, kind := range tuningStages(c) {
+		longest := longestOf(kind, c, arch)
+		tuning := planLike(p, kind, c, arch, longest, all)
+		if !tuning.fits() { // a larger GPU may have room for both
+			tuning = planOf(kind, c, arch, longest, all)
+			p = planLike(tuning, config.Train, c, arch, longestOf(config.Train, c, arch), w)
+		}
+		e.setTuning(kind, tuning)
 	}
-	e.SFTMemory, e.SFTHostMemory = tuning.device, tuning.host
 	return p
 }
 
@@ -220,7 +249,7 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 	}
 }
 
-// untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn conversations,
+// untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn from examples,
 // if it does, and to sample, if it has suites.
 func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	e := Estimate{Model: c.Model.Title(), onGPU: device.UsesGPU(c)}
@@ -230,20 +259,21 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	}
 	w, longest := stage.Everyone(c, 1), longestOf(config.EvalGen, c, arch)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
-	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.SFT.OnConversations()
+	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.TunesFiles()
 	if !tuned {
 		sampled = planOf(config.EvalGen, c, arch, longest, w)
 	}
 	e.Disk = e.weights
-	if c.SFT.OnConversations() {
-		all, longest := stage.Everyone(c, ranks), longestOf(config.SFT, c, arch)
-		p := planLike(sampled, config.SFT, c, arch, longest, all)
+	for _, kind := range tuningStages(c) {
+		all, longest := stage.Everyone(c, ranks), longestOf(kind, c, arch)
+		p := planLike(sampled, kind, c, arch, longest, all)
 		if !p.fits() { // a larger GPU may have room for both
-			p = planOf(config.SFT, c, arch, longest, all)
+			p = planOf(kind, c, arch, longest, all)
 		}
-		switch e.SFTMemory, e.SFTHostMemory = p.device, p.host; {
-		case tuned:
+		switch e.setTuning(kind, p); {
+		case tuned && sumParts(p.device) >= sumParts(sampled.device):
 			sampled = p
+		case tuned:
 		case p.gpu != sampled.gpu:
 			sampled = planLike(p, config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), w)
 		}
@@ -264,6 +294,9 @@ func (e *Estimate) addDisk(c *config.Run) {
 	}
 	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.initial + e.tuned + e.merged
+	if len(tuningStages(c)) > 1 {
+		e.Disk += e.weights // of the first
+	}
 }
 
 // What a kept completion takes: compressed text, ids and log-probs, and a row of the database. Measured with
@@ -316,7 +349,7 @@ func (e *Estimate) StageBytes(kind config.Stage) int64 {
 	switch kind {
 	case config.Init:
 		return e.initial
-	case config.SFT:
+	case config.SFT, config.Prefer:
 		return e.tuned
 	case config.Train:
 		return e.checkpoints + e.trained

@@ -12,8 +12,8 @@ import (
 	"exp/train/tensor"
 )
 
-// memoryOf returns the memory of the device and of its host, by part, of a learning stage (config.SFT or
-// config.Train), or of the final evaluation (config.EvalGen) of a run that learns
+// memoryOf returns the memory of the device and of its host, by part, of a learning stage (config.SFT,
+// config.Prefer or config.Train), or of the final evaluation (config.EvalGen) of a run that learns
 // nothing; other stages need less. Sizes are what the engine allocates, or slightly more:
 // full-length sequences, panels of the widest instruction set. The program itself comes on
 // top (programBytes).
@@ -148,9 +148,12 @@ type capacities struct {
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
 func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x capacities) {
 	var rows train.Rows
-	if kind == config.SFT { // the run may have no algorithm
+	switch kind { // the run may have no algorithm
+	case config.SFT:
 		rows = stage.SFTConfig(c).Rows(longest)
-	} else {
+	case config.Prefer:
+		rows = stage.PreferConfig(c).Rows(2 * longest)
+	default:
 		rows = stage.TrainConfig(c).Rows(longest)
 		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()
 	}
@@ -192,10 +195,10 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// frozenType returns the type of frozen weights in memory: float32 of what this run makes, also by sft; else
+// frozenType returns the type of frozen weights in memory: float32 of what this run makes, also by fine-tuning; else
 // the folder's, or BF16 for a published model that is not here.
 func frozenType(c *config.Run) kernels.DType {
-	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 {
+	if c.Model.Init != "pretrained" || c.Tunes() {
 		return kernels.F32
 	}
 	if t, err := stage.OpenModel(c); err == nil {
@@ -212,7 +215,7 @@ func frozenType(c *config.Run) kernels.DType {
 // weights that are held twice: for that and as products read them.
 func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 	h, copies, operand := model.Heads{LM: true}, copiesOf(c), stage.Operand(c)
-	if stage.FoldsAdapter(c) && c.SFT.Steps == 0 {
+	if stage.FoldsAdapter(c) && !c.Tunes() {
 		return arch.ModelBytes(h, false, copies, operand, shared)
 	}
 	return arch.BackboneBytes(true, frozenType(c), copies, operand, shared) +

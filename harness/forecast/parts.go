@@ -79,7 +79,7 @@ func (p *parts) addAdapted(pinned *parts, c *config.Run, arch model.Config, h mo
 	if n := heldTeachers(c, w.Tensor); referred && n > 0 {
 		p.add("reference policy", n)
 	}
-	if referred && !c.Algo.HasTeacher() && c.Model.HasAdapter() && c.SFT.Steps == 0 {
+	if referred && !c.Algo.HasTeacher() && c.Model.HasAdapter() && !c.Tunes() {
 		p.add("reference policy: adapters", arch.AdapterBytes(model.Heads{LM: true, Adapters: h.Adapters}, false,
 			copies, operand))
 	}

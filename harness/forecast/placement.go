@@ -84,7 +84,7 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 			return p
 		}
 	}
-	if c.Rollout.CacheTokens > 0 || kind == config.SFT || !w.Samples {
+	if c.Rollout.CacheTokens > 0 || kind == config.SFT || kind == config.Prefer || !w.Samples {
 		return p
 	}
 	engine := engineOf(kind, c, arch, longest, w)

@@ -25,10 +25,18 @@ func learners(c *config.Run, n int) (count int, who string) {
 	switch count = stage.Learners(c, n).Ranks; {
 	case count == n:
 		return n, "every rank"
-	case c.SFT.Steps > 0:
-		return n, "in SFT (sft.steps) every rank"
+	case c.Tunes():
+		return n, "in " + tuningName(c) + " every rank"
 	}
 	return count, "every rank that learns"
+}
+
+// tuningName names the first stage that learns from examples, in which all ranks learn.
+func tuningName(c *config.Run) string {
+	if c.SFT.Steps > 0 {
+		return "SFT (sft.steps)"
+	}
+	return "learning from preferences (prefer.steps)"
 }
 
 // checkSlices returns an error if n ranks cannot all have a slice that need one.
@@ -134,7 +142,7 @@ func multiples(c *config.Run, n int) bool {
 	if learn == n {
 		return n%list[0].ranks == 0 && n%list[1].ranks == 0
 	}
-	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (c.SFT.Steps == 0 || n%list[0].ranks == 0)
+	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (!c.Tunes() || n%list[0].ranks == 0)
 }
 
 // checkMultiples returns an error if n ranks make no whole groups that share products.
@@ -154,8 +162,8 @@ func checkMultiples(c *config.Run, n int) error {
 	if learn == n {
 		return cmp.Or(check(n, list[0], "ranks"), check(n, list[1], "ranks"))
 	}
-	if c.SFT.Steps > 0 {
-		if err := check(n, list[0], "in SFT (sft.steps) all ranks"); err != nil {
+	if c.Tunes() {
+		if err := check(n, list[0], "in "+tuningName(c)+" all ranks"); err != nil {
 			return err
 		}
 	}

@@ -81,7 +81,8 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 		e.partsText(add, e.SamplerMemory)
 		e.programText(add)
 	}
-	e.tuningText(add)
+	e.tuningText(add, "SFT", e.SFTMemory, e.SFTHostMemory)
+	e.tuningText(add, "prefer", e.PreferMemory, e.PreferHostMemory)
 	if e.onGPU && e.Device != "" {
 		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
 	}
@@ -110,16 +111,16 @@ func (e *Estimate) programText(add func(format string, args ...any)) {
 	}
 }
 
-// tuningText renders the memory of SFT if it needs more than training.
-func (e *Estimate) tuningText(add func(format string, args ...any)) {
-	n, bytes := max(1, e.Ranks), sumParts(e.SFTMemory)
+// tuningText renders the memory of a stage that learns from examples, if it needs more than training.
+func (e *Estimate) tuningText(add func(format string, args ...any), name string, device, host []Part) {
+	n, bytes := max(1, e.Ranks), sumParts(device)
 	more := bytes > e.mostInTraining()
 	if !e.onGPU {
 		more, bytes = int64(n)*bytes > e.training(n), bytes+e.Program
 	}
 	does, where := "needs", ""
 	if !more {
-		if does = "pins"; e.Pinned() == sumParts(e.HostMemory) {
+		if does = "pins"; sumParts(host) <= sumParts(e.HostMemory) {
 			return
 		}
 	}
@@ -130,9 +131,9 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 	if e.Completions == 0 {
 		than = "sampling"
 	}
-	add("                  %s%s in SFT, which %s more than %s", quantity.Bytes(bytes), where, does, than)
-	e.partsText(add, e.SFTMemory)
-	e.pinnedText(add, e.SFTHostMemory)
+	add("                  %s%s in %s, which %s more than %s", quantity.Bytes(bytes), where, name, does, than)
+	e.partsText(add, device)
+	e.pinnedText(add, host)
 	e.programText(add)
 }
 
@@ -140,10 +141,14 @@ func (e *Estimate) tuningText(add func(format string, args ...any)) {
 func (e *Estimate) mostInTraining() int64 { return max(e.Total(), sumParts(e.SamplerMemory)) }
 
 // Most returns the memory of the device of a rank that needs most in some stage.
-func (e *Estimate) Most() int64 { return max(e.mostInTraining(), sumParts(e.SFTMemory)) }
+func (e *Estimate) Most() int64 {
+	return max(e.mostInTraining(), sumParts(e.SFTMemory), sumParts(e.PreferMemory))
+}
 
 // Pinned returns the memory that a rank which learns pins in some stage.
-func (e *Estimate) Pinned() int64 { return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory)) }
+func (e *Estimate) Pinned() int64 {
+	return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory), sumParts(e.PreferHostMemory))
+}
 
 // training returns what so many ranks on a machine take in training, without their programs. If it has all
 // ranks, it has those that only sample; else it may have any.
@@ -156,5 +161,5 @@ func (e *Estimate) training(ranks int) int64 {
 
 // Resident returns what so many ranks take of their machine's memory, which computes on its CPU.
 func (e *Estimate) Resident(ranks int) int64 {
-	return max(e.training(ranks), int64(ranks)*sumParts(e.SFTMemory)) + int64(ranks)*e.Program
+	return max(e.training(ranks), int64(ranks)*sumParts(e.SFTMemory), int64(ranks)*sumParts(e.PreferMemory)) + int64(ranks)*e.Program
 }

@@ -27,6 +27,7 @@ func phases() []phase {
 		{"update_actor", "Policy update", "updating the policy", all},
 		{"testing", "Online evaluation", "evaluating on validation problems", ""},
 		{"sft", "Fine-tuning", "the fine-tuning step's forward and backward pass and update", ""},
+		{"prefer", "Learning from preferences", "the step's forward and backward pass over its pairs, and update", ""},
 	}
 }
 

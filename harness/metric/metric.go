@@ -106,7 +106,8 @@ func (m Metric) AxisUnit() string {
 // OfSteps reports whether training steps record the metric: it is neither a result of an
 // evaluation after training nor a measurement of fine-tuning.
 func (m Metric) OfSteps() bool {
-	return strings.Contains(m.Name, "/") && !strings.HasPrefix(m.Name, "sft/")
+	before, _, inBlock := strings.Cut(m.Name, "/")
+	return inBlock && before != "sft" && before != "prefer"
 }
 
 // InSentence returns the title as written within a sentence.
@@ -165,7 +166,7 @@ var wildcard = regexp.MustCompile(`[A-Z]+`)
 var catalogue = sync.OnceValue(func() index {
 	x := index{byName: map[string]int{}}
 	x.list = slices.Concat(learning(), validation(), policy(), flowRL(), megatron(), critic(), process(),
-		optimization(), sampler(), fineTuning(), cost(), results())
+		optimization(), sampler(), fineTuning(), preferences(), cost(), results())
 	for i, m := range x.list {
 		fixed := wildcard.ReplaceAllString(m.Name, "")
 		if fixed == m.Name {

@@ -157,6 +157,8 @@ func (p *Run) makes(role string) bool {
 		return c.Rollout.Source == "recorded"
 	case stage.RoleConversations:
 		return c.SFT.OnConversations()
+	case stage.RolePairs:
+		return c.Prefer.Steps > 0
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -201,14 +203,18 @@ func (p *Run) addStages() {
 	if c.SFT.Steps > 0 {
 		p.add(m, Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.prompts()})
 	}
+	if c.Prefer.Steps > 0 {
+		p.add(m, Stage{Kind: config.Prefer, Root: c.Prefer.Seed, Seed: named("prefer.seed", c.Prefer.Seed),
+			Outside: p.prompts()})
+	}
 	start := m[stage.RoleWeights]
 	for _, role := range []string{stage.RoleBase, stage.RoleReference} {
 		if p.makes(role) {
 			m[role] = start
 		}
 	}
-	if c.Data.Train.Source == config.None { // an evaluation without training, or after SFT alone
-		if c.SFT.OnConversations() {
+	if c.Data.Train.Source == config.None { // an evaluation without training, or after fine-tuning alone
+		if c.TunesFiles() {
 			merge := p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()})
 			start = Need{From: merge, Output: stage.MergedWeights}
 		}
@@ -220,7 +226,7 @@ func (p *Run) addStages() {
 	p.add(m, Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Outside: p.trainOutside()})
 	merged := Need{From: p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()}), Output: stage.MergedWeights}
 	for _, suite := range c.Eval.Final.Suites {
-		if c.SFT.Steps > 0 {
+		if c.Tunes() {
 			// The weights that training started from, under the same protocol; all
 			// seeds share it.
 			p.addSuite(m, suite, suite+stage.StartSuffix, 0, start)

@@ -54,6 +54,8 @@ func (t *ConversationPlan) String() string {
 type Conversation struct {
 	Prompt []int32
 	rollout.Completion
+	mask    []string // two texts around what is not learned; empty for none
+	most    int      // tokens, prompt included; 0: any number
 	cut     bool
 	thought bool // the template begins every answer with thought
 }
@@ -66,10 +68,11 @@ type LongError struct{ error }
 
 // conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
-// again. What follows the last answer to learn is left out. It returns nil if sft.max_tokens leaves nothing to learn.
-func (p *Prompter) conversation(q *layout.Conversation) (*Conversation, error) {
+// again. What follows the last answer to learn is left out. It returns nil if x.most leaves nothing to learn. x says how
+// to learn it, and is filled.
+func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conversation, error) {
 	if len(q.Messages) == 0 {
-		return p.continuation(q)
+		return p.continuation(q, x)
 	}
 	if p.template == nil {
 		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
@@ -83,7 +86,6 @@ func (p *Prompter) conversation(q *layout.Conversation) (*Conversation, error) {
 	at := len(list) - len(q.Messages) + q.Asked
 	at += max(0, slices.IndexFunc(list[at:], answer))
 	first := 1 - (len(list) - len(q.Messages)) - q.Before // number of list[0] in the row's list
-	x := &Conversation{}
 	if x.Prompt, err = p.EncodeChat(list[:at], tools, true); err == nil {
 		err = p.known(x.Prompt)
 	}
@@ -104,7 +106,7 @@ func (p *Prompter) conversation(q *layout.Conversation) (*Conversation, error) {
 			return nil, fmt.Errorf("message %d: %w", at+first, err)
 		}
 		if at == last {
-			return p.shortened(x), nil
+			return x.shortened(), nil
 		}
 		ids, err := p.Reply(end, list[at+1:next])
 		if err != nil {
@@ -152,12 +154,12 @@ func (p *Prompter) answer(x *Conversation, turn []rollout.Message, tools json.Ra
 	return nil
 }
 
-// split adds a text; what sft.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
+// split adds a text; what x.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
 // has none.
 func (p *Prompter) split(x *Conversation, text string, mark rune, learned bool,
 	own func(text string, mark rune) ([]int32, error)) error {
 	var open, shut string
-	if m := p.sft.Mask; len(m) == 2 {
+	if m := x.mask; len(m) == 2 {
 		if open, shut = m[0], m[1]; mark != 0 {
 			open, shut = p.special().cut(open, mark), p.special().cut(shut, mark)
 		}
@@ -174,14 +176,14 @@ func (p *Prompter) split(x *Conversation, text string, mark rune, learned bool,
 		if x.add(ids, learned); !found {
 			return nil
 		}
-		end := p.sft.Mask[1]
+		end := x.mask[1]
 		if inner, text, found = strings.Cut(inner, shut); !found {
 			end = "" // what a tool said goes on to the end
 		}
 		if mark != 0 {
 			inner = strings.ReplaceAll(inner, string(mark), "")
 		}
-		if ids, err = p.Inserted(p.sft.Mask[0], inner, end); err != nil {
+		if ids, err = p.Inserted(x.mask[0], inner, end); err != nil {
 			return err
 		}
 		x.add(ids, false)
@@ -293,10 +295,10 @@ func squeeze(s string) string {
 	}, s)
 }
 
-// shortened cuts a conversation at sft.max_tokens, and then after its last token to learn; nil if none is left.
-func (p *Prompter) shortened(x *Conversation) *Conversation {
-	room := p.sft.MaxTokens - len(x.Prompt)
-	if p.sft.MaxTokens == 0 || room >= len(x.Tokens) {
+// shortened cuts a conversation at x.most tokens, and then after its last token to learn; nil if none is left.
+func (x *Conversation) shortened() *Conversation {
+	room := x.most - len(x.Prompt)
+	if x.most == 0 || room >= len(x.Tokens) {
 		return x
 	}
 	room = max(room, 0)
@@ -316,16 +318,9 @@ func (p *Prompter) shortened(x *Conversation) *Conversation {
 func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation) ([]*Conversation, ConversationPlan,
 	error) {
 	out, errs := make([]*Conversation, len(list)), make([]error, len(list))
-	var all sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), len(list))
-	for w := range workers {
-		all.Go(func() {
-			for i := w; i < len(list) && ctx.Err() == nil; i += workers {
-				out[i], errs[i] = p.conversation(&list[i])
-			}
-		})
-	}
-	all.Wait()
+	inParallel(ctx, len(list), func(i int) {
+		out[i], errs[i] = p.conversation(&list[i], &Conversation{mask: p.sft.Mask, most: p.sft.MaxTokens})
+	})
 	var plan ConversationPlan
 	if err := ctx.Err(); err != nil {
 		return nil, plan, err
@@ -348,6 +343,20 @@ func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation
 		plan.Longest = max(plan.Longest, len(x.Prompt)+len(x.Tokens))
 	}
 	return out, plan, nil
+}
+
+// inParallel calls f with the numbers below n on all processors, until ctx ends.
+func inParallel(ctx context.Context, n int, f func(i int)) {
+	var all sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), n)
+	for w := range workers {
+		all.Go(func() {
+			for i := w; i < n && ctx.Err() == nil; i += workers {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // parts returns the text of a conversation.

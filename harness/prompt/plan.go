@@ -32,6 +32,7 @@ type Plan struct {
 	Stops     []StopID          `json:"stop_ids"`
 	Calls     []string          `json:"calls,omitempty"` // what answers the policy's calls, and how
 	SFT       *ConversationPlan `json:"sft,omitempty"`   // conversations of sft.source
+	Prefer    *PairPlan         `json:"prefer,omitempty"`
 }
 
 // Plan describes the prompter.
@@ -41,7 +42,7 @@ func (p *Prompter) Plan() Plan {
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}
-	plan.Calls, plan.SFT = callsPlan(p.tools), p.learns
+	plan.Calls, plan.SFT, plan.Prefer = callsPlan(p.tools), p.learns, p.prefers
 	plan.Tools, plan.NoTools = p.ToolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {

@@ -9,7 +9,7 @@ import (
 )
 
 // continuation encodes a text and what to learn after it, without a chat template.
-func (p *Prompter) continuation(q *layout.Conversation) (*Conversation, error) {
+func (p *Prompter) continuation(q *layout.Conversation, x *Conversation) (*Conversation, error) {
 	if p.template != nil {
 		return nil, errors.New("prompt and completion are texts, which are learned as they are, and the run samples " +
 			"with a chat template; make them lists of messages, or set data.chat: none")
@@ -18,7 +18,6 @@ func (p *Prompter) continuation(q *layout.Conversation) (*Conversation, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Conversation{}
 	if x.Prompt, err = p.plain(q.Prompt); err == nil {
 		err = p.known(x.Prompt)
 	}
@@ -31,7 +30,7 @@ func (p *Prompter) continuation(q *layout.Conversation) (*Conversation, error) {
 	if err := p.target(x, q.Target, end); err != nil {
 		return nil, err
 	}
-	return p.shortened(x), nil
+	return x.shortened(), nil
 }
 
 // MaskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
@@ -39,7 +38,7 @@ func (p *Prompter) MaskedTarget(q *rollout.Problem, end int32) (x *Conversation,
 	if q.Target == "" {
 		return nil, errors.New("it has no target")
 	}
-	x = &Conversation{}
+	x = &Conversation{mask: p.sft.Mask}
 	if x.Prompt, err = p.Encode(q); err != nil {
 		return nil, fmt.Errorf("prompt: %w", err)
 	}

@@ -21,7 +21,7 @@ import (
 //   - nothing: they are computed next to the weights of model.base, as PEFT does;
 //   - adapters (train.lora): training continues them, and the reference policy has them
 //     as they were; train.lora must have their shape;
-//   - all weights (sft, or train without train.lora): they are folded into the weights
+//   - all weights (sft, prefer, or train without train.lora): they are folded into the weights
 //     first, W + scale·B·A, for the policy, the critic and the reference policy alike.
 
 // adapterUse is the use of a run's adapters.
@@ -40,7 +40,7 @@ func useOfAdapter(c *config.Run) adapterUse {
 		return noAdapter
 	case c.Data.Train.Source == config.None:
 		return besideWeights
-	case c.SFT.Steps > 0 || c.Train.LoRA.Rank == 0:
+	case c.Tunes() || c.Train.LoRA.Rank == 0:
 		return foldedIn
 	}
 	return goneOnWith

@@ -57,8 +57,11 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 
 // PolicyOptim returns the optimizer of the language model that learns in a stage.
 func PolicyOptim(kind config.Stage, c *config.Run) train.Optim {
-	if kind == config.SFT {
+	switch kind {
+	case config.SFT:
 		return optimConfig(c.SFT.Optim, c.SFT.Steps)
+	case config.Prefer:
+		return optimConfig(c.Prefer.Optim, c.Prefer.Steps)
 	}
 	return optimConfig(c.Train.Optim, c.Train.Steps)
 }

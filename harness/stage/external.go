@@ -75,6 +75,9 @@ func Externals(r *config.Resolved) (External, error) {
 	if c.SFT.OnConversations() {
 		x.Data[RoleConversations] = conversationsDigest(c, prompter, bad)
 	}
+	if c.Prefer.Steps > 0 {
+		x.Data[RolePairs] = pairsDigest(c, prompter, bad)
+	}
 	x.model(c, prompter, bad)
 	x.Reward = rewardDigests(c, prompter, bad)
 	x.Called = toolDigests(c, prompter, bad)
@@ -302,27 +305,58 @@ func digestCache() *checkpoint.DigestCache {
 // conversationsDigest is the digest of the conversations, whatever form their file has. Unless p is nil, it also
 // checks them and reports problems to bad.
 func conversationsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
-	records := ident.NewRecords()
 	list, err := dataset.Conversations(c)
-	for i := 0; i < len(list) && err == nil; i++ {
-		var b []byte
-		if b, err = json.Marshal(&list[i]); err == nil {
-			err = records.Add(b)
-		}
+	var d ident.Digest
+	if err == nil {
+		d, err = recordsDigest(list)
 	}
 	if err == nil && p != nil {
 		err = p.CheckConversations(list, positions(c, p.Tokenizer.VocabSize()))
 	}
+	tellExamples(err, "sft", bad)
+	return d
+}
+
+// pairsDigest is conversationsDigest for prefer.source.
+func pairsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
+	list, err := dataset.Pairs(c)
+	var d ident.Digest
 	if err == nil {
-		return records.Digest()
+		d, err = recordsDigest(list)
 	}
-	key := "sft.source"
+	if err == nil && p != nil {
+		err = p.CheckPairs(list, positions(c, p.Tokenizer.VocabSize()))
+	}
+	tellExamples(err, "prefer", bad)
+	return d
+}
+
+// recordsDigest digests values as JSON.
+func recordsDigest[T any](list []T) (d ident.Digest, err error) {
+	records := ident.NewRecords()
+	for i := range list {
+		b, err := json.Marshal(&list[i])
+		if err != nil {
+			return d, err
+		}
+		if err := records.Add(b); err != nil {
+			return d, err
+		}
+	}
+	return records.Digest(), nil
+}
+
+// tellExamples tells bad an error about the file of a block's source, if there is one.
+func tellExamples(err error, block string, bad func(key, code, message, help string)) {
+	if err == nil {
+		return
+	}
+	key := block + ".source"
 	var long *prompt.LongError
 	if errors.As(err, &long) {
-		key = "sft.max_tokens"
+		key = block + ".max_tokens"
 	}
 	bad(key, config.CodeData, err.Error(), "")
-	return ident.Digest{}
 }
 
 // positions returns how long the model's texts may be; 0 if the model is at fault, which another check says.

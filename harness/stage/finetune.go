@@ -33,47 +33,74 @@ func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	curve := &curve{}
 	conf := SFTConfig(c)
 	conf.Offload = e.Offload
 	parts.Backend, parts.Model, parts.Seed = e.Backend, m, seedFunc(c.SFT.Seed)
-	var saved *saver
-	record := e.curveRecorder(curve)
-	parts.Recorder = recorder(func(s *train.Step) error {
-		if err := record(s); err != nil {
-			return err
-		}
-		return saved.afterStep(s.Step, s.Of, curve.lines.Bytes())
-	})
 	parts.Ranks, parts.Tensor = e.Ranks, Everyone(c, e.group().Size()).Tensor
+	x := tuning{e: e, kind: config.SFT, counts: counts}
+	parts.Recorder = recorder(x.record)
 	t, err := train.NewSFT(conf, parts)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	saved = e.saver(string(config.SFT), t)
-	if err := saved.resume(&curve.lines); err != nil {
+	last, outputs, err := x.run(ctx, t)
+	if err != nil || outputs == nil {
 		return nil, err
 	}
+	return &Outcome{Outputs: outputs, Summary: last,
+		Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", last["sft/loss"]))}, nil
+}
+
+// tuning learns from examples in a stage: it records steps, saves checkpoints and continues from them.
+type tuning struct {
+	e      *Env
+	kind   config.Stage
+	counts map[string]float64 // of the examples, for the summary
+	curve  curve
+	saved  *saver
+}
+
+// tuner is what learns.
+type tuner interface {
+	learns
+	Run(ctx context.Context, stop func() bool) error
+}
+
+// record takes a finished step.
+func (x *tuning) record(s *train.Step) error {
+	if err := x.e.curveRecorder(&x.curve, string(x.kind))(s); err != nil {
+		return err
+	}
+	return x.saved.afterStep(s.Step, s.Of, x.curve.lines.Bytes())
+}
+
+// run takes the steps that remain. It returns the last one's metrics with the counts, and the outputs; only the rank
+// that leads has them.
+func (x *tuning) run(ctx context.Context, t tuner) (last map[string]float64, outputs []Output, err error) {
+	e := x.e
+	x.saved = e.saver(string(x.kind), t)
+	if err := x.saved.resume(&x.curve.lines); err != nil {
+		return nil, nil, err
+	}
 	if err := t.Run(ctx, e.Hooks.Stop); err != nil {
-		return nil, saved.onStop(err, curve.lines.Bytes())
+		return nil, nil, x.saved.onStop(err, x.curve.lines.Bytes())
 	}
 	w, err := e.putLearned(t)
 	if err != nil || !e.leads() {
-		return nil, err
+		return nil, nil, err
 	}
-	points, err := e.put(RoleCurve, "curve", curve.lines.Bytes())
+	points, err := e.put(RoleCurve, "curve", x.curve.lines.Bytes())
 	if err == nil {
-		err = saved.drop()
+		err = x.saved.drop()
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if curve.last != nil {
-		maps.Copy(curve.last, counts)
+	if x.curve.last != nil {
+		maps.Copy(x.curve.last, x.counts)
 	}
-	return &Outcome{Outputs: []Output{w, points}, Summary: curve.last,
-		Facts: metrics(fact("steps", float64(c.SFT.Steps)), fact("loss", curve.last["sft/loss"]))}, nil
+	return x.curve.last, []Output{w, points}, nil
 }
 
 // examples returns what SFT learns from, and counts for its summary.
@@ -176,10 +203,10 @@ func (e *Env) warnOutput(name string, texts []string) {
 }
 
 // curveRecorder tells of finished steps and adds them to the curve, on the rank that leads.
-func (e *Env) curveRecorder(c *curve) recorder {
+func (e *Env) curveRecorder(c *curve, phase string) recorder {
 	return func(s *train.Step) error {
 		if e.Hooks.Phase != nil {
-			e.Hooks.Phase(s.Step, "sft", 0, 0)
+			e.Hooks.Phase(s.Step, phase, 0, 0)
 		}
 		if !e.leads() {
 			return nil

@@ -95,15 +95,19 @@ func (e *Env) mergeOptions() (o checkpoint.MergeOptions, err error) {
 	return o, e.mergeTypes(&o)
 }
 
-// adapterBase returns the name of the model that the trained adapters belong to. After sft it is empty: no folder
+// adapterBase returns the name of the model that the trained adapters belong to. After fine-tuning it is empty: no folder
 // holds the fine-tuned weights, and naming model.base would invite adding the adapters to the wrong model.
 func (e *Env) adapterBase() string {
 	c := e.run()
-	if c.SFT.Steps == 0 {
+	if !c.Tunes() {
 		return c.Model.Name()
 	}
-	e.event("adapters-after-sft", "the folder %s holds adapters for the weights after sft, not for those of %s; the "+
-		"folder %s holds their sum", AdapterDir, cmp.Or(c.Model.Name(), "model.init"), MergedDir)
+	after := config.SFT
+	if c.Prefer.Steps > 0 {
+		after = config.Prefer
+	}
+	e.event("adapters-after-sft", "the folder %s holds adapters for the weights after %s, not for those of %s; the "+
+		"folder %s holds their sum", AdapterDir, after, cmp.Or(c.Model.Name(), "model.init"), MergedDir)
 	return ""
 }
 

@@ -80,6 +80,15 @@ func prepare(e *Env) (*Outcome, error) {
 		summary[RoleConversations] = n
 		out.Facts = append(out.Facts, fact(RoleConversations, float64(n)))
 	}
+	if e.run().Prefer.Steps > 0 {
+		o, n, err := e.putPairs()
+		if err != nil {
+			return nil, err
+		}
+		out.Outputs = append(out.Outputs, o)
+		summary[RolePairs] = n
+		out.Facts = append(out.Facts, fact(RolePairs, float64(n)))
+	}
 	out.Summary = summary
 	return out, nil
 }
@@ -173,6 +182,20 @@ func (e *Env) putConversations() (Output, int, error) {
 	if err != nil {
 		return Output{}, 0, err
 	}
+	return putLines(e, RoleConversations, list)
+}
+
+// putPairs stores the pairs as JSON lines.
+func (e *Env) putPairs() (Output, int, error) {
+	list, err := dataset.Pairs(e.run())
+	if err != nil {
+		return Output{}, 0, err
+	}
+	return putLines(e, RolePairs, list)
+}
+
+// putLines stores values as JSON lines, and returns their number.
+func putLines[T any](e *Env, role string, list []T) (Output, int, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -181,22 +204,27 @@ func (e *Env) putConversations() (Output, int, error) {
 			return Output{}, 0, err
 		}
 	}
-	o, err := e.put(RoleConversations, "problems", b.Bytes())
+	o, err := e.put(role, "problems", b.Bytes())
 	return o, len(list), err
 }
 
 // conversationsOf reads them back.
 func (e *Env) conversationsOf(in Inputs) (list []layout.Conversation, err error) {
-	b, err := e.input(in, RoleConversations)
+	return linesOf[layout.Conversation](e, in, RoleConversations)
+}
+
+// linesOf reads the values of an input back.
+func linesOf[T any](e *Env, in Inputs, role string) (list []T, err error) {
+	b, err := e.input(in, role)
 	if err != nil {
 		return nil, err
 	}
 	for d := json.NewDecoder(bytes.NewReader(b)); d.More(); {
-		var c layout.Conversation
-		if err := d.Decode(&c); err != nil {
+		var x T
+		if err := d.Decode(&x); err != nil {
 			return nil, err
 		}
-		list = append(list, c)
+		list = append(list, x)
 	}
 	return list, nil
 }

@@ -31,6 +31,7 @@ const (
 	RoleProblems      = config.RoleProblems
 	RoleRollouts      = config.RoleRollouts
 	RoleConversations = config.RoleConversations
+	RolePairs         = config.RolePairs
 	RoleWeights       = config.RoleWeights
 	RoleReference     = config.RoleReference
 	RoleBase          = config.RoleBase
@@ -206,6 +207,8 @@ func Run(ctx context.Context, e *Env, kind config.Stage, label string, in Inputs
 		return initialize(e)
 	case config.SFT:
 		return fineTune(ctx, e, in)
+	case config.Prefer:
+		return prefer(ctx, e, in)
 	case config.Train:
 		return reinforce(ctx, e, in)
 	case config.Merge:

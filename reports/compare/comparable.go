@@ -247,7 +247,7 @@ func (d *differences) inputs() {
 		}
 	}
 	d.add("data.problems/train", d.classed("data.problems/train", follows(config.Prepare)), input("problems/train"))
-	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT)),
+	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT, config.Prefer)),
 		input("weights"))
 	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
 	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))

@@ -15,6 +15,7 @@ type PairLoss uint8
 const (
 	Sigmoid PairLoss = 1 + iota // -log σ(margin): DPO
 	IPO                         // (margin/beta - 1/(2·beta))²
+	Hinge                       // max(0, 1 - margin), of pairs in files only
 )
 
 // DPOConfig holds the settings of DPO; those of verl's recipe spin are in brackets.
@@ -35,9 +36,14 @@ func (c DPOConfig) check() {
 
 // pair returns the loss of a pair and its derivative, by the margin.
 func (c DPOConfig) pair(margin float64) (loss, slope float64) {
-	if c.Loss == IPO {
+	switch {
+	case c.Loss == IPO:
 		x := margin/c.Beta - 1/float64(2*c.Beta)
 		return square(x), float64(2*x) / c.Beta
+	case c.Loss == Hinge && margin >= 1:
+		return 0, 0
+	case c.Loss == Hinge:
+		return 1 - margin, -1
 	}
 	right, wrong := 1-c.Smoothing, c.Smoothing
 	return float64(right*softplus(-margin)) + float64(wrong*softplus(margin)),

@@ -1,0 +1,85 @@
+package config
+
+// Words of prefer.reference.
+const (
+	ReferenceStart = "start"
+	ReferenceNone  = "none"
+)
+
+func preferKeys() []Key {
+	on := []Clause{positive("prefer.steps")}
+	keys := []Key{
+		{Path: "prefer.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(Prefer),
+			Help: "updates on preferences in a file (offline DPO), after sft and before reinforcement learning; 0 " +
+				"skips the stage"},
+	}
+	keys = append(keys, block(on, at(Prefer), []Key{
+		{Path: "prefer.source", Kind: String, Role: External, Stages: at(Prepare),
+			Pattern: pattern("a path ending in .jsonl, .json, .csv, .tsv or .parquet, or "+
+				"hub:ORG/NAME/FILE@REVISION", `hub:.+|.*\.((jsonl?|csv|tsv)(\.(gz|zst))?|parquet)`),
+			Help: "pairs of answers to a prompt, chosen and rejected"},
+		{Path: "prefer.max_tokens", Kind: Int, Default: is(1024), Range: atLeast(0), Unit: "tokens",
+			Help: "longest answer with its prompt; pairs with a longer one are left out. 0: no limit, and one that " +
+				"is longer than the model's positions is an error"},
+		{Path: "prefer.pairs_per_step", Kind: Int, Default: is(32), Range: atLeast(1), Unit: "pairs",
+			Help: "pairs per update"},
+		{Path: "prefer.loss", Kind: Enum, Words: []string{"sigmoid", "ipo", "hinge"}, Default: is("sigmoid"),
+			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, or SLiC's hinge"},
+		{Path: "prefer.beta", Kind: Float, Default: is(0.1), Range: above(0),
+			Help: "scale of an answer's log-ratio; smaller ones let the policy move further"},
+		{Path: "prefer.reference", Kind: Enum, Words: []string{ReferenceStart, ReferenceNone},
+			Default: is(ReferenceStart),
+			Help:    "policy below the ratio: the weights that the stage starts from, or none"},
+		{Path: "prefer.per_token", Kind: Bool, Default: by("prefer.loss", is(false), when("ipo", is(true))),
+			Help: "divide an answer's log-ratio by its tokens"},
+		{Path: "prefer.smoothing", Kind: Float, Default: is(0.0), Range: between(0, 0).below(0.5),
+			When: []Clause{only("prefer.loss", "sigmoid")},
+			Help: "how probable it is that the rejected answer is the better one (conservative DPO)"},
+		{Path: "prefer.target_margin", Kind: Float, Default: is(0.0), Range: atLeast(0),
+			When: []Clause{only("prefer.loss", "sigmoid")},
+			Help: "subtracted from the margin, SimPO's gamma"},
+		{Path: "prefer.sft_weight", Kind: Float, Default: is(0.0), Range: atLeast(0),
+			Help: "weight of the chosen answers' mean negative log-prob per token, added to the loss (RPO)"},
+		{Path: "prefer.seed", Kind: Int, Default: is(0), Range: atLeast(0),
+			Help: "root of the order of pairs; independent of the run's seed"},
+	})...)
+	keys = append(keys, optimizer("prefer.optim", "updates", Default{}, on, Prefer)...)
+	for i := range keys {
+		keys[i].Late = true
+	}
+	return keys
+}
+
+// aboutPrefer returns help that does not fit on a key's help line; empty for most keys.
+func aboutPrefer(path string) string {
+	if path != "prefer.source" {
+		return ""
+	}
+	return `
+  A row has TRL's columns chosen and rejected, with prompt or without. Lists of messages are
+  written by the chat template, as for sft.source; texts are learned without a template, with
+  data.chat: none, and an end token follows each:
+
+    {"prompt": [{"role": "user", "content": "6*7?"}],
+     "chosen": [{"role": "assistant", "content": "42"}],
+     "rejected": [{"role": "assistant", "content": "43"}]}
+    {"chosen": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "42"}],
+     "rejected": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "43"}]}
+    {"prompt": "6*7=", "chosen": "42", "rejected": "43"}
+    {"chosen": "\n\nHuman: 6*7?\n\nAssistant: 42", "rejected": "\n\nHuman: 6*7?\n\nAssistant: 43"}
+
+  Without prompt, or with one that is a text before lists, the messages that both begin with
+  are the prompt. Of two texts it is what they begin with, up to the last turn of the assistant
+  in it ("\n\nAssistant:"), or to the beginning of the word where they part. Optional columns
+  are tools, system and id. Pairs whose answers are the same are left out, and counted.
+
+  Learned are the tokens of the answers with their end tokens. The loss of a pair compares
+  their log-probs, summed over these tokens, with those of prefer.reference:
+
+    DPO    loss: sigmoid           cDPO  smoothing: 0.1     RPO  sft_weight: 1
+    IPO    loss: ipo               SLiC  loss: hinge
+    SimPO  reference: none, per_token: true, beta: 2, target_margin: 1
+
+    prefer: {steps: 200, source: pairs.parquet, max_tokens: 2048, optim: {lr: 5e-7}}
+`
+}

@@ -1,0 +1,47 @@
+package metric
+
+import "exp/eval"
+
+// preferences describes learning from preferences before reinforcement learning.
+func preferences() []Metric {
+	const only = "only learning from preferences has it (prefer.steps)"
+	return []Metric{
+		{Name: "prefer/loss", Unit: Nats, Per: "pair", Title: "Loss of preferences", Heading: "loss",
+			Direction: eval.Down, Absent: only, Shown: OnProgress, Axis: Axis{Label: "loss"},
+			Definition: "loss of a pair, mean over the step's pairs, plus prefer.sft_weight times prefer/nll"},
+		{Name: "prefer/accuracy", Unit: "fraction", Title: "Accuracy of preferences", Heading: "accuracy",
+			Direction: eval.Up, Absent: only, Shown: OnProgress, Axis: Axis{Label: "accuracy"},
+			Definition: "share of the step's pairs whose chosen answer has the greater reward (TRL: " +
+				"rewards/accuracies)"},
+		{Name: "prefer/margin", Title: "Margin of preferences", Heading: "margin", Absent: only, Shown: OnProgress,
+			Axis: Axis{Label: "margin"},
+			Definition: "reward of the chosen answer minus the rejected one's, mean over pairs (TRL: " +
+				"rewards/margins)"},
+		{Name: "prefer/reward_chosen", Title: "Reward of chosen answers", Absent: only, Axis: Axis{Label: "reward"},
+			Definition: "prefer.beta times the answer's log-ratio to the reference, mean over pairs (TRL: " +
+				"rewards/chosen)"},
+		{Name: "prefer/reward_rejected", Title: "Reward of rejected answers", Absent: only,
+			Axis:       Axis{Label: "reward"},
+			Definition: "the same of rejected answers (TRL: rewards/rejected)"},
+		{Name: "prefer/log_prob_chosen", Unit: Nats, Per: "answer", Title: "Log-prob of chosen answers", Absent: only,
+			Axis:       Axis{Label: "log-prob"},
+			Definition: "log-prob of an answer's learned tokens, summed, mean over pairs (TRL: logps/chosen)"},
+		{Name: "prefer/log_prob_rejected", Unit: Nats, Per: "answer", Title: "Log-prob of rejected answers",
+			Absent: only, Axis: Axis{Label: "log-prob"},
+			Definition: "the same of rejected answers (TRL: logps/rejected)"},
+		{Name: "prefer/nll", Unit: Nats, Per: "token", Title: "Negative log-prob of chosen answers",
+			Direction: eval.Down, Absent: "only with prefer.sft_weight above 0", Axis: Axis{Label: "negative log-prob"},
+			Definition: "negative log-prob of a chosen answer's learned token, mean over the step's (TRL: nll_loss)"},
+		{Name: "prefer/entropy", Unit: Nats, Per: "token", Title: "Policy entropy on preferences", Absent: only,
+			Axis:       Axis{Label: "entropy"},
+			Definition: "entropy of the next-token distribution at both answers' tokens, mean over the step's"},
+		{Name: "prefer/grad_norm", Title: "Gradient norm on preferences", Heading: "grad", Absent: only,
+			Shown: OnProgress, Axis: Axis{Label: "gradient norm", Zero: true},
+			Definition: "L2 norm of the gradient before clipping"},
+		{Name: "prefer/lr", Title: "Learning rate on preferences", Absent: only, Axis: Axis{Label: "learning rate",
+			Log: true},
+			Definition: "learning rate of the optimizer in the step"},
+		{Name: "prefer/epoch", Unit: "epochs", Title: "Epoch of preferences", Absent: only,
+			Definition: "passes over the pairs completed before the step's pass"},
+	}
+}

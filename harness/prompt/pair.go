@@ -1,0 +1,127 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"exp/eval/layout"
+	"exp/experiments/quantity"
+)
+
+// PairPlan says what learning from preferences learns from.
+type PairPlan struct {
+	Pairs   int `json:"pairs"`
+	Tokens  int `json:"tokens"`  // of both sides, the prompt counted once
+	Learned int `json:"learned"` // of them
+	Longest int `json:"longest"` // tokens of an answer with its prompt
+	// Same are the pairs left out because their answers have the same tokens, Long because of prefer.max_tokens.
+	Same int `json:"same,omitempty"`
+	Long int `json:"long,omitempty"`
+	// Chosen and Rejected are the sides of the first pair, as the model reads them.
+	Chosen   []ConversationPart `json:"chosen"`
+	Rejected []ConversationPart `json:"rejected"`
+}
+
+// String describes it in a line.
+func (t *PairPlan) String() string {
+	s := fmt.Sprintf("%s of up to %d tokens a side; %.0f %% of all %d are learned, those of the answers",
+		quantity.Plural(t.Pairs, "pair"), t.Longest, 100*float64(t.Learned)/float64(max(1, t.Tokens)), t.Tokens)
+	if t.Same > 0 {
+		s += fmt.Sprintf("; %d left out, as both answers are the same", t.Same)
+	}
+	if t.Long > 0 {
+		s += fmt.Sprintf("; %d longer than prefer.max_tokens left out", t.Long)
+	}
+	return s
+}
+
+// Pair is a pair as the model learns it. Both sides have the same prompt.
+type Pair struct{ Chosen, Rejected *Conversation }
+
+// Pairs encodes pairs on all processors. Those that are left out are nil.
+func (p *Prompter) Pairs(ctx context.Context, list []layout.Pair) ([]*Pair, PairPlan, error) {
+	out, errs := make([]*Pair, len(list)), make([]error, len(list))
+	inParallel(ctx, len(list), func(i int) {
+		if !list[i].Same {
+			out[i], errs[i] = p.pair(&list[i])
+		}
+	})
+	var plan PairPlan
+	if err := ctx.Err(); err != nil {
+		return nil, plan, err
+	}
+	for i, x := range out {
+		if errs[i] != nil {
+			if where := list[i].Chosen.Where; where != "" {
+				return nil, plan, fmt.Errorf("%s: %w", where, errs[i])
+			}
+			return nil, plan, fmt.Errorf("pair %s: %w", list[i].Chosen.ID, errs[i])
+		}
+		if x == nil || slices.Equal(x.Chosen.Tokens, x.Rejected.Tokens) {
+			plan.Same++
+			out[i] = nil
+			continue
+		}
+		longest := len(x.Chosen.Prompt) + max(len(x.Chosen.Tokens), len(x.Rejected.Tokens))
+		if most := p.prefer.MaxTokens; most > 0 && longest > most {
+			plan.Long++
+			out[i] = nil
+			continue
+		}
+		plan.Pairs++
+		plan.Longest = max(plan.Longest, longest)
+		plan.Tokens += len(x.Chosen.Prompt) + len(x.Chosen.Tokens) + len(x.Rejected.Tokens)
+		plan.Learned += x.Chosen.SampledTokens() + x.Rejected.SampledTokens()
+	}
+	return out, plan, nil
+}
+
+func (p *Prompter) pair(q *layout.Pair) (x *Pair, err error) {
+	x = &Pair{}
+	if x.Chosen, err = p.conversation(&q.Chosen, &Conversation{}); err != nil {
+		return nil, fmt.Errorf("chosen: %w", err)
+	}
+	if x.Rejected, err = p.conversation(&q.Rejected, &Conversation{}); err != nil {
+		return nil, fmt.Errorf("rejected: %w", err)
+	}
+	if !slices.Equal(x.Chosen.Prompt, x.Rejected.Prompt) {
+		return nil, fmt.Errorf("the chat template writes different prompts before chosen and rejected")
+	}
+	return x, nil
+}
+
+// CheckPairs finds pairs that the run cannot learn from, or that are longer than so many positions (0: unknown), and
+// notes for Plan what the others hold.
+func (p *Prompter) CheckPairs(list []layout.Pair, positions int) error {
+	pairs, plan, err := p.Pairs(context.Background(), list)
+	if err != nil {
+		return err
+	}
+	for _, x := range pairs {
+		if x != nil {
+			plan.Chosen, plan.Rejected = p.parts(x.Chosen), p.parts(x.Rejected)
+			break
+		}
+	}
+	p.prefers = &plan
+	if n := p.prefer.PairsPerStep; plan.Pairs < n {
+		left := ""
+		if plan.Same+plan.Long > 0 {
+			left = fmt.Sprintf(" (%d with the same answers and %d longer than prefer.max_tokens are left out)", plan.Same,
+				plan.Long)
+		}
+		return fmt.Errorf("%s has %s to learn from%s, prefer.pairs_per_step asks for %d", p.prefer.Source,
+			quantity.Plural(plan.Pairs, "pair"), left, n)
+	}
+	for i, x := range pairs {
+		if x == nil || positions == 0 {
+			continue
+		}
+		if n := len(x.Chosen.Prompt) + max(len(x.Chosen.Tokens), len(x.Rejected.Tokens)); n > positions {
+			return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
+				"prefer.max_tokens: %d leaves such pairs out", list[i].Chosen.Where, n, positions, positions)}
+		}
+	}
+	return nil
+}
