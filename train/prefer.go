@@ -190,15 +190,8 @@ func (t *Prefer) Step() (rec *Step, err error) {
 	chosen, epoch := t.order.step(step)
 	b := t.batch(chosen)
 	rec = &Step{Step: step, Of: t.steps}
-	ref := map[*rollout.Problem][2]float64{}
-	if t.ref != nil {
-		for i, k := range chosen {
-			ref[b.traj[2*i].Problem] = [2]float64(t.ref[2*k:])
-		}
-	}
-	x := preferences{b: b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), cfg: t.cfg.Loss, ref: ref}
-	x.countChosen()
-	t.learner.prefer(t.passes, &x)
+	x := t.preferences(b, chosen)
+	t.learner.prefer(t.passes, x)
 	norm, event := t.learner.update(step, t.cfg.Optim.rate(step))
 	if event != nil {
 		rec.Events = append(rec.Events, *event)
@@ -222,8 +215,15 @@ type preferences struct {
 	logProb, spent []float32 // [N] log-probs and entropies under the model before the update
 }
 
-// countChosen counts the tokens that Imitate is about.
-func (x *preferences) countChosen() {
+// preferences cuts a batch of the pairs in list into slices.
+func (t *Prefer) preferences(b *batch, list []int) *preferences {
+	x := &preferences{b: b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), cfg: t.cfg.Loss,
+		ref: map[*rollout.Problem][2]float64{}}
+	if t.ref != nil {
+		for i, k := range list {
+			x.ref[b.traj[2*i].Problem] = [2]float64(t.ref[2*k:])
+		}
+	}
 	for row := 0; row < len(x.b.traj); row += 2 {
 		for _, on := range x.b.mask[x.b.rows[row]:x.b.rows[row+1]] {
 			if on {
@@ -231,6 +231,7 @@ func (x *preferences) countChosen() {
 			}
 		}
 	}
+	return x
 }
 
 // pair returns the loss of the pair whose chosen completion is a row, and both sides.

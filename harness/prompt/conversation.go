@@ -319,7 +319,7 @@ func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation
 	error) {
 	out, errs := make([]*Conversation, len(list)), make([]error, len(list))
 	inParallel(ctx, len(list), func(i int) {
-		out[i], errs[i] = p.conversation(&list[i], &Conversation{mask: p.sft.Mask, most: p.sft.MaxTokens})
+		out[i], errs[i] = p.conversation(&list[i], p.learning())
 	})
 	var plan ConversationPlan
 	if err := ctx.Err(); err != nil {
@@ -343,6 +343,11 @@ func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation
 		plan.Longest = max(plan.Longest, len(x.Prompt)+len(x.Tokens))
 	}
 	return out, plan, nil
+}
+
+// learning returns an empty conversation, to be learned as the block sft says.
+func (p *Prompter) learning() *Conversation {
+	return &Conversation{mask: p.sft.Mask, most: p.sft.MaxTokens}
 }
 
 // inParallel calls f with the numbers below n on all processors, until ctx ends.

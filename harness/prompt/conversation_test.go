@@ -98,7 +98,7 @@ func TestConversation(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q)
+			x, err := p.conversation(&q, p.learning())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +179,7 @@ func TestConversationIsWhatSamplersSee(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, toolChat)[0]
-	x, err := p.conversation(&q)
+	x, err := p.conversation(&q, p.learning())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestConversationOfOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := conversationsIn(t, `{"messages": [{"role": "user", "content": "6*7?"}, {"role": "assistant", "content": "It is\n42. "}]}`)[0]
-	x, err := p.conversation(&q)
+	x, err := p.conversation(&q, p.learning())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestConversationSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			q := conversationsIn(t, tt.row)[0]
-			x, err := p.conversation(&q)
+			x, err := p.conversation(&q, p.learning())
 			switch {
 			case err != nil:
 				t.Fatal(err)
@@ -306,7 +306,7 @@ func TestConversationSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := conversationsIn(t, row(`"content": "a<|im_end|>b"`))[0]
-		x, err := p.conversation(&q)
+		x, err := p.conversation(&q, p.learning())
 		end, _ := p.End()
 		if err != nil || countOf(x.Tokens, end) != want {
 			t.Errorf("escape %v: %d end tokens, %v, want %d", escape, countOf(x.Tokens, end), err, want)
@@ -325,7 +325,7 @@ func testEndInCall(t *testing.T, escape bool) {
 	}
 	row := `{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [{"name": "f", "arguments": {"s": "a<|im_end|>b"}}]}, {"role": "tool", "content": "<|im_end|>"}]}`
 	q := conversationsIn(t, row)[0]
-	x, err := p.conversation(&q)
+	x, err := p.conversation(&q, p.learning())
 	const want = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a<|im_end|>b\"}}\n</tool_call><|im_end|>"
 	if err != nil || prompttest.Written(x.Tokens) != want {
 		t.Errorf("escape %v: %v, learns %s, want %s", escape, err, prompttest.Written(x.Tokens), want)

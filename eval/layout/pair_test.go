@@ -1,0 +1,118 @@
+package layout
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/eval/rows"
+)
+
+func readPairs(t *testing.T, lines ...string) ([]Pair, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pairs.jsonl")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return Pairs(rows.Read(path))
+}
+
+// Rows in each of TRL's forms give the prompt and two answers.
+func TestPairs(t *testing.T) {
+	const ask, good, bad = `{"role":"user","content":"?"}`, `{"role":"assistant","content":"ok"}`, `{"role":"assistant","content":"no"}`
+	const more = ask + good + `{"role":"user","content":"and?"}`
+	list := func(messages string) string { return "[" + strings.ReplaceAll(messages, "}{", "},{") + "]" }
+	for _, tt := range []struct {
+		name, row        string
+		asked            int
+		chosen, rejected string // messages, or prompt|answer
+	}{
+		{"explicit lists", `{"prompt": [` + ask + `], "chosen": [` + good + `], "rejected": [` + bad + `]}`, 1, ask + good, ask + bad},
+		{"whole lists", `{"chosen": [` + ask + `,` + good + `], "rejected": [` + ask + `,` + bad + `]}`, 1, ask + good, ask + bad},
+		{"whole lists next to a text", `{"prompt": "?", "chosen": [` + ask + `,` + good + `], "rejected": [` + ask + `,` + bad + `]}`, 1, ask + good, ask + bad},
+		{"turns", `{"chosen": ` + list(more+good) + `, "rejected": ` + list(more+bad) + `}`, 3, more + good, more + bad},
+		{"answers of many turns", `{"chosen": ` + list(ask+good+ask+good) + `, "rejected": ` + list(ask+bad) + `}`, 1, ask + good + ask + good, ask + bad},
+		{"system column", `{"system": "s", "chosen": [` + ask + `,` + good + `], "rejected": [` + ask + `,` + bad + `]}`, 2,
+			`{"role":"system","content":"s"}` + ask + good, `{"role":"system","content":"s"}` + ask + bad},
+		{"explicit texts", `{"prompt": "6*7=", "chosen": "42", "rejected": "43"}`, 0, "6*7=|42", "6*7=|43"},
+		{"whole texts", `{"chosen": "It is 6*7: 42", "rejected": "It is 6*7: 43 "}`, 0, "It is 6*7:| 42", "It is 6*7:| 43 "},
+		{"the word that parts", `{"chosen": "Go to the cat", "rejected": "Go to the  cart"}`, 0, "Go to the| cat", "Go to the|  cart"},
+		{"one goes on", `{"chosen": "Go to sleep", "rejected": "Go to"}`, 0, "Go| to sleep", "Go| to"},
+		{"letters of two bytes", `{"chosen": "a é", "rejected": "a è"}`, 0, "a| é", "a| è"},
+		{"HH", `{"chosen": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\n\nAssistant: the end", "rejected": "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\n\nAssistant: then no"}`, 0,
+			"\n\nHuman: a\n\nAssistant: b\n\nHuman: c\n\nAssistant:| the end", "\n\nHuman: a\n\nAssistant: b\n\nHuman: c\n\nAssistant:| then no"},
+	} {
+		got, err := readPairs(t, tt.row)
+		if err != nil || len(got) != 1 {
+			t.Errorf("%s: %d pairs, %v", tt.name, len(got), err)
+			continue
+		}
+		for i, c := range []Conversation{got[0].Chosen, got[0].Rejected} {
+			text := c.Prompt + "|" + c.Target
+			if len(c.Messages) > 0 {
+				text = ""
+				for _, m := range c.Messages {
+					b, err := json.Marshal(m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text += string(b)
+				}
+			}
+			if want := []string{tt.chosen, tt.rejected}[i]; text != want || c.Asked != tt.asked {
+				t.Errorf("%s: side %d, %d asked: %s, want %d: %s", tt.name, i, c.Asked, text, tt.asked, want)
+			}
+		}
+		if got[0].Same || got[0].Chosen.ID != "0" || got[0].Rejected.ID != "0" {
+			t.Errorf("%s: same %v, ids %q and %q", tt.name, got[0].Same, got[0].Chosen.ID, got[0].Rejected.ID)
+		}
+	}
+}
+
+// Equal answers are noted, in each form; ids stay apart.
+func TestPairsAlike(t *testing.T) {
+	const ask, ok = `{"role":"user","content":"?"}`, `{"role":"assistant","content":"ok"}`
+	got, err := readPairs(t, `{"id": "x", "prompt": "?", "chosen": "a", "rejected": "a"}`, `{"id": "x", "chosen": "q a", "rejected": "q a"}`,
+		`{"chosen": [`+ask+`,`+ok+`], "rejected": [`+ask+`,`+ok+`]}`, `{"prompt": [`+ask+`], "chosen": [`+ok+`], "rejected": [`+ok+`]}`)
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%d pairs, %v", len(got), err)
+	}
+	for i, p := range got {
+		if !p.Same {
+			t.Errorf("pair %d: not the same", i)
+		}
+	}
+	if a, b := got[0].Chosen.ID, got[1].Chosen.ID; a != "x" || b != "x#2" {
+		t.Errorf("ids %q and %q", a, b)
+	}
+}
+
+// An error names the row and the column.
+func TestPairErrors(t *testing.T) {
+	const ask, ok = `{"role":"user","content":"?"}`, `{"role":"assistant","content":"ok"}`
+	const good = `{"prompt": "?", "chosen": "a", "rejected": "b"}`
+	for row, want := range map[string]string{
+		`{"prompt": "?", "chosen": "a"}`:                                                         "rejected is missing",
+		`{"prompt": "?", "completion": "a"}`:                                                     "chosen is missing",
+		`{"prompt": "?", "chosen": "a", "rejected": [` + ok + `]}`:                               "one of chosen and rejected is a list",
+		`{"prompt": [` + ask + `], "chosen": "a", "rejected": "b"}`:                              "one of prompt and chosen is a list",
+		`{"prompt": "?", "chosen": "a", "rejected": ""}`:                                         `field "rejected": empty text`,
+		`{"prompt": "?", "chosen": 1, "rejected": {}}`:                                           `field "rejected": neither a list of messages nor a text`,
+		`{"chosen": {}, "rejected": "b"}`:                                                        `field "chosen": neither a list of messages nor a text`,
+		`{"chosen": "abc", "rejected": "abd"}`:                                                   `field "chosen": no prompt and answer in it`,
+		`{"system": "s", "chosen": "a b", "rejected": "a c"}`:                                    `field "system": it has no place`,
+		`{"chosen": [` + ask + `,` + ok + `], "rejected": [` + ok + `]}`:                         `field "chosen": its first message differs`,
+		`{"chosen": [` + ask + `,` + ok + `], "rejected": [` + ask + `]}`:                        `field "rejected": it ends where the other list goes on`,
+		`{"chosen": [` + ask + `,` + ok + `], "rejected": [` + ask + `,` + ask + `]}`:            `field "rejected": message 2 is the first that differs`,
+		`{"chosen": [], "rejected": []}`:                                                         `field "chosen": no messages`,
+		`{"prompt": [` + ask + `], "chosen": [` + ask + `], "rejected": [` + ok + `]}`:           `field "chosen": no message of the assistant`,
+		`{"prompt": [` + ask + `,` + ok + `], "chosen": [` + ok + `], "rejected": [` + ok + `]}`: `field "prompt": its last message is the assistant's`,
+	} {
+		_, err := readPairs(t, good, row)
+		if err == nil || !strings.Contains(err.Error(), "pairs.jsonl:2") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want line 2 and %q", row, err, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package rl
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"testing"
+)
+
+// By hand. Chosen: D = 3 over 4 tokens; rejected: D = 1 over 2, without a reference -6 and -2.
+func TestPair(t *testing.T) {
+	σ := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	chosen, rejected := Side{LogProb: -6, Ref: -9, Tokens: 4}, Side{LogProb: -2, Ref: -3, Tokens: 2}
+	for _, tt := range []struct {
+		name                            string
+		c                               PairConfig
+		free                            bool // without a reference
+		chosen, rejected, loss, up, low float64
+	}{
+		{"sigmoid", PairConfig{Beta: 0.1, Loss: Sigmoid}, false, 0.3, 0.1, -math.Log(σ(0.2)), -0.1 * σ(-0.2), 0.1 * σ(-0.2)},
+		{"smoothed", PairConfig{Beta: 0.1, Loss: Sigmoid, Smoothing: 0.2}, false, 0.3, 0.1, -0.8*math.Log(σ(0.2)) - 0.2*math.Log(σ(-0.2)),
+			0.1 * (0.2*σ(0.2) - 0.8*σ(-0.2)), -0.1 * (0.2*σ(0.2) - 0.8*σ(-0.2))},
+		{"per token", PairConfig{Beta: 2, Loss: Sigmoid, PerToken: true}, false, 1.5, 1, -math.Log(σ(0.5)), -0.5 * σ(-0.5), σ(-0.5)},
+		{"IPO", PairConfig{Beta: 0.5, Loss: IPO}, false, 1.5, 0.5, 1, 2, -2},                                          // (2 - 1)²
+		{"IPO per token", PairConfig{Beta: 0.5, Loss: IPO, PerToken: true}, false, 0.375, 0.25, 0.5625, -0.375, 0.75}, // (1/4 - 1)²
+		{"hinge", PairConfig{Beta: 0.25, Loss: Hinge}, false, 0.75, 0.25, 0.5, -0.25, 0.25},
+		{"hinge is flat", PairConfig{Beta: 0.5, Loss: Hinge}, false, 1.5, 0.5, 0, 0, 0},
+		{"SimPO", PairConfig{Beta: 2, Loss: Sigmoid, PerToken: true, Target: 0.5}, true, -3, -2, -math.Log(σ(-1.5)), -0.5 * σ(1.5), σ(1.5)},
+	} {
+		a, b := chosen, rejected
+		if tt.free {
+			a.Ref, b.Ref = 0, 0
+		}
+		got := tt.c.Pair(a, b)
+		for i, x := range [][2]float64{{got.Chosen, tt.chosen}, {got.Rejected, tt.rejected}, {got.Loss, tt.loss}, {got.Slopes[0], tt.up},
+			{got.Slopes[1], tt.low}, {got.Margin(), tt.chosen - tt.rejected}} {
+			if !near(x[0], x[1], 1e-12) {
+				t.Errorf("%s: value %d is %g, want %g", tt.name, i, x[0], x[1])
+			}
+		}
+	}
+}
+
+// TRL 0.19.1's DPOTrainer.dpo_loss and CPOTrainer.cpo_loss (simpo), in float64, with gradients by torch's autograd.
+func TestPairIsTRLs(t *testing.T) {
+	text, err := os.ReadFile("testdata/pair.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []struct {
+		Name             string
+		Chosen, Rejected [3]float64 // log-prob, of the reference, tokens
+		Loss             float64
+		RewardChosen     float64 `json:"reward_chosen"`
+		RewardRejected   float64 `json:"reward_rejected"`
+		Slopes           [2]float64
+	}
+	if err := json.Unmarshal(text, &list); err != nil || len(list) != 18 {
+		t.Fatalf("%d cases, %v", len(list), err)
+	}
+	configs := map[string]PairConfig{
+		"sigmoid":             {Beta: 0.1, Loss: Sigmoid},
+		"sigmoid, large beta": {Beta: 5, Loss: Sigmoid},
+		"smoothed":            {Beta: 0.3, Loss: Sigmoid, Smoothing: 0.2},
+		"hinge":               {Beta: 0.5, Loss: Hinge},
+		"ipo":                 {Beta: 0.1, Loss: IPO, PerToken: true},
+		"simpo":               {Beta: 2, Loss: Sigmoid, PerToken: true, Target: 1},
+	}
+	for _, tt := range list {
+		sides := [2]Side{}
+		for i, x := range [][3]float64{tt.Chosen, tt.Rejected} {
+			if sides[i] = (Side{x[0], x[1], int(x[2])}); tt.Name == "simpo" {
+				sides[i].Ref = 0
+			}
+		}
+		got := configs[tt.Name].Pair(sides[0], sides[1])
+		for i, x := range [][2]float64{{got.Loss, tt.Loss}, {got.Chosen, tt.RewardChosen}, {got.Rejected, tt.RewardRejected},
+			{got.Slopes[0], tt.Slopes[0]}, {got.Slopes[1], tt.Slopes[1]}} {
+			if !near(x[0], x[1], 1e-12) {
+				t.Errorf("%s %v %v: value %d is %g, want %g", tt.Name, tt.Chosen, tt.Rejected, i, x[0], x[1])
+			}
+		}
+	}
+}
+
+// Slopes are the derivatives of the loss by a token's log-prob, by central differences.
+func TestPairSlopes(t *testing.T) {
+	const h = 6e-6
+	for _, c := range []PairConfig{
+		{Beta: 0.1, Loss: Sigmoid}, {Beta: 3, Loss: Sigmoid, Smoothing: 0.1, PerToken: true, Target: 0.7}, {Beta: 0.2, Loss: IPO},
+		{Beta: 0.2, Loss: IPO, PerToken: true}, {Beta: 0.3, Loss: Hinge}, {Beta: 1, Loss: Hinge, PerToken: true},
+	} {
+		for _, s := range [][2]Side{{{-3, -4, 3}, {-7, -6.5, 5}}, {{-9, -2, 7}, {-1, -1.5, 2}}, {{-1, -30, 4}, {-50, -1, 9}}} {
+			got := c.Pair(s[0], s[1])
+			for i := range s {
+				up, down := s, s
+				up[i].LogProb += h
+				down[i].LogProb -= h
+				want := (c.Pair(up[0], up[1]).Loss - c.Pair(down[0], down[1]).Loss) / (2 * h)
+				if math.Abs(got.Slopes[i]-want) > 1e-8*math.Max(1, math.Abs(want)) {
+					t.Errorf("%+v %v: slope %d is %g, differences say %g", c, s, i, got.Slopes[i], want)
+				}
+			}
+		}
+	}
+}
+
+func TestPairPanics(t *testing.T) {
+	ok := Side{Tokens: 1}
+	for name, f := range map[string]func(){
+		"beta":      func() { PairConfig{Loss: Sigmoid}.Pair(ok, ok) },
+		"loss":      func() { PairConfig{Beta: 1}.Pair(ok, ok) },
+		"smoothing": func() { PairConfig{Beta: 1, Loss: Sigmoid, Smoothing: 0.5}.Pair(ok, ok) },
+		"target":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Target: -1}.Pair(ok, ok) },
+		"weight":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Imitate: -1}.Pair(ok, ok) },
+		"tokens":    func() { PairConfig{Beta: 1, Loss: Sigmoid}.Pair(ok, Side{}) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+	if _, err := ParsePairLoss("exo"); err == nil {
+		t.Error("exo is a loss")
+	}
+	for i, name := range []string{"sigmoid", "ipo", "hinge"} {
+		if l, err := ParsePairLoss(name); err != nil || l != Sigmoid+PairLoss(i) {
+			t.Errorf("%s: %v, %v", name, l, err)
+		}
+	}
+}
