@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"exp/experiments/ident"
 	"exp/harness/device"
 	"exp/harness/plan"
 	"exp/harness/stage"
@@ -156,34 +158,69 @@ func TestPreferErrorsInPlan(t *testing.T) {
 	}
 }
 
+// preferRecipe runs the recipe on a device and returns the result of its stage, its use of memory and all outputs.
+func preferRecipe(t *testing.T, on string, sets ...string) (got map[string]any, use memoryUse, outputs map[string]ident.Digest) {
+	t.Helper()
+	r := recipe(t, "prefer_cpu.yaml", append(sets, "compute.threads=2", "prefer.source=../../configs/preferences/sums.jsonl", "compute.device="+on)...)
+	be, err := device.ForRun(&r.Run, os.Getenv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	l := labOn(t, be)
+	p, err := plan.New(r, 0, l.be.Class(), l.sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, _ := l.execute(p)
+	if err := json.Unmarshal(l.stageOf(res.Run.ID, "prefer").Result, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got, l.memoryOf(res.Run.ID)["prefer"], l.outputs(res.Run.ID)
+}
+
 // The recipe learns its sums, and the device takes the memory that the plan says.
 func TestPreferRecipe(t *testing.T) {
-	for _, sets := range [][]string{nil, {"compute={micro_batch_tokens: 90, recompute: true}", "model.dtype=bf16"},
-		{"prefer={loss: ipo, optim: {kind: sgd, lr: 0.05}}", "model.arch={qkv_bias: true, tie_embeddings: false}"}} {
-		r := recipe(t, "prefer_cpu.yaml", append(sets, "compute.threads=2", "prefer.source=../../configs/preferences/sums.jsonl")...)
-		be, err := device.ForRun(&r.Run, os.Getenv)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(be.Close)
-		l := labOn(t, be)
-		p, err := plan.New(r, 0, l.be.Class(), l.sources)
-		if err != nil {
-			t.Fatal(err)
-		}
-		res, _ := l.execute(p)
-		var got map[string]any
-		if err := json.Unmarshal(l.stageOf(res.Run.ID, "prefer").Result, &got); err != nil {
-			t.Fatal(err)
-		}
+	for _, sets := range [][]string{nil, {"compute={micro_batch_tokens: 90, recompute: true}", "model.dtype=bf16", "prefer.steps=10"},
+		{"prefer={loss: ipo, steps: 10, optim: {kind: sgd, lr: 0.05}}", "model.arch={qkv_bias: true, tie_embeddings: false}"}} {
+		got, use, _ := preferRecipe(t, "cpu", sets...)
 		if right, _ := got["prefer/accuracy"].(float64); sets == nil && right < 0.9 {
 			t.Errorf("accuracy %v", got["prefer/accuracy"])
 		}
-		use := l.memoryOf(res.Run.ID)["prefer"]
+		t.Logf("%q: peak %d, planned %d", sets, use.Peak, use.Planned)
 		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.05*planned && planned <= 1.2*p) {
-			t.Errorf("%q: peak %v, planned %v: %.3f times", sets, use.Peak, use.Planned, p/planned)
-		} else {
-			t.Logf("%q: peak %v, planned %v: %.3f times", sets, use.Peak, use.Planned, p/planned)
+			t.Errorf("%q: peak %d, planned %d: %.3f times", sets, use.Peak, use.Planned, p/planned)
 		}
+	}
+}
+
+// On the fake driver (make cuda) it has the CPU's bits, in the memory that its plan says.
+func TestPreferOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for _, sets := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25", "prefer.loss=hinge"}} {
+		sets = append(sets, "prefer.steps=3")
+		_, _, want := preferRecipe(t, "cpu", sets...)
+		_, use, got := preferRecipe(t, device.CUDA, sets...)
+		if len(want) < 5 || !maps.Equal(got, want) {
+			t.Errorf("%q: on the GPU %v, on the CPU %v", sets, got, want)
+		}
+		t.Logf("%q: peak %d, planned %d", sets, use.Peak, use.Planned)
+		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.02*planned && planned <= 1.2*p) {
+			t.Errorf("%q: peak %d, planned %d: %.3f times", sets, use.Peak, use.Planned, p/planned)
+		}
+	}
+}
+
+// After the stage training goes on with adapters on its weights.
+func TestAdaptersAfterPrefer(t *testing.T) {
+	l := newLab(t)
+	res, q := l.execute(preferRun(l, pairFile(t, 1), "train.lora.rank=2", "prefer.steps=2", "eval.final.suites=[]"))
+	if got := executedStages(q); got != "prepare init prefer train merge" || res.Run.Steps != 1 {
+		t.Errorf("stages %s, %d steps", got, res.Run.Steps)
+	}
+	if said := strings.Join(q.warnings, "\n"); !strings.Contains(said, "adapters for the weights after prefer") {
+		t.Errorf("warnings %s", said)
 	}
 }
