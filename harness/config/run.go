@@ -223,7 +223,16 @@ type Preferring struct {
 	TargetMargin float64 `key:"target_margin"` // Loss is "sigmoid"
 	SFTWeight    float64 `key:"sft_weight"`
 	Seed         int64   `key:"seed"`
+	LoRA         Folded  `key:"lora"`
 	Optim        Optim   `key:"optim"`
+}
+
+// Folded configures low-rank adapters that are folded into the weights after training. Rank 0 trains all weights; the
+// other fields are then zero.
+type Folded struct {
+	Rank    int      `key:"rank"`
+	Alpha   float64  `key:"alpha"`
+	Targets []string `key:"targets"`
 }
 
 // Tunes reports whether a stage learns from examples before reinforcement learning, so that the run's own weights

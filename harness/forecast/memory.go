@@ -39,9 +39,12 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		needs, heads = policyOf(c)
 		heads = stage.WithAdapters(heads, c, arch)
 	}
+	if kind == config.Prefer {
+		heads = stage.PreferHeads(c, arch)
+	}
 	switch {
 	case heads.Adapters != nil:
-		parts.addAdapted(&pinned, c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
+		parts.addAdapted(&pinned, frozenType(kind, c), c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
 	case w.Learns:
 		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
 	default:
@@ -195,10 +198,10 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// frozenType returns the type of frozen weights in memory: float32 of what this run makes, also by fine-tuning; else
+// frozenType returns the type of a stage's frozen weights in memory: float32 of what this run makes, also by fine-tuning; else
 // the folder's, or BF16 for a published model that is not here.
-func frozenType(c *config.Run) kernels.DType {
-	if c.Model.Init != "pretrained" || c.Tunes() {
+func frozenType(kind config.Stage, c *config.Run) kernels.DType {
+	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || c.Prefer.Steps > 0 && kind != config.Prefer {
 		return kernels.F32
 	}
 	if t, err := stage.OpenModel(c); err == nil {
@@ -218,7 +221,7 @@ func referenceBytes(c *config.Run, arch model.Config, shared int) int {
 	if stage.FoldsAdapter(c) && !c.Tunes() {
 		return arch.ModelBytes(h, false, copies, operand, shared)
 	}
-	return arch.BackboneBytes(true, frozenType(c), copies, operand, shared) +
+	return arch.BackboneBytes(true, frozenType(config.Train, c), copies, operand, shared) +
 		arch.AdapterBytes(h, false, copies, operand)
 }
 

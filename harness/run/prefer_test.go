@@ -194,12 +194,52 @@ func TestPreferRecipe(t *testing.T) {
 	}
 }
 
+// Adapters learn on frozen weights, in the memory that the plan says, and end up in the weights.
+func TestPreferWithAdapters(t *testing.T) {
+	for _, sets := range [][]string{{"prefer.lora={rank: 8, alpha: 16}"}, {"prefer.lora={rank: 2, targets: [q_proj, down_proj]}", "model.dtype=bf16", "prefer.steps=10"}} {
+		got, use, outputs := preferRecipe(t, "cpu", sets...)
+		nll, _ := got["prefer/nll"].(float64)
+		if limit := map[bool]float64{true: 5, false: 5.4}[len(sets) == 1]; !(nll < limit) { // ln 257 = 5.5 at the start
+			t.Errorf("%q: negative log-prob %v", sets, nll)
+		}
+		var init, learned ident.Digest
+		for name, d := range outputs {
+			switch {
+			case strings.HasPrefix(name, "init") && strings.HasSuffix(name, stage.RoleWeights):
+				init = d
+			case strings.HasPrefix(name, "prefer") && strings.HasSuffix(name, stage.RoleWeights):
+				learned = d
+			}
+		}
+		if init.IsZero() || learned.IsZero() || init == learned {
+			t.Errorf("%q: weights %s became %s", sets, init.Short(), learned.Short())
+		}
+		t.Logf("%q: peak %d, planned %d", sets, use.Peak, use.Planned)
+		if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.05*planned && planned <= 1.2*p) {
+			t.Errorf("%q: peak %d, planned %d: %.3f times", sets, use.Peak, use.Planned, p/planned)
+		}
+	}
+	l := newLab(t)
+	p := preferRun(l, pairFile(t, 1), append(onlyTuned(), "prefer.lora.rank=2")...)
+	res, _ := l.execute(p)
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("repeating it: %+v", v)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.db.RunDir(res.Run.RID), "adapters-*")); len(left) > 0 {
+		t.Errorf("it left %q, %v", left, err)
+	}
+	if _, err := plan.New(recipe(t, "prefer_cpu.yaml", "prefer.source=../../configs/preferences/sums.jsonl", "prefer.lora={rank: 2, targets: [out_proj]}"), 0,
+		l.be.Class(), l.sources); err == nil || !strings.Contains(err.Error(), `cannot target "out_proj"`) {
+		t.Errorf("an unknown target: %v", err)
+	}
+}
+
 // On the fake driver (make cuda) it has the CPU's bits, in the memory that its plan says.
 func TestPreferOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	for _, sets := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25", "prefer.loss=hinge"}} {
+	for _, sets := range [][]string{{"compute.recompute=true"}, {"model.dtype=bf16", "compute.numerics=matrix/16x25", "prefer.loss=hinge"}, {"prefer.lora.rank=4"}} {
 		sets = append(sets, "prefer.steps=3")
 		_, _, want := preferRecipe(t, "cpu", sets...)
 		_, use, got := preferRecipe(t, device.CUDA, sets...)

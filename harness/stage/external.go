@@ -92,6 +92,7 @@ func Externals(r *config.Resolved) (External, error) {
 func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
 	if c.Model.Init != "pretrained" {
 		checkAdapters(c, ModelConfig(c, 1), bad)
+		checkPreferAdapters(c, ModelConfig(c, 1), bad)
 		checkSpread(c, ModelConfig(c, 1), bad)
 		if p != nil {
 			x.teachers(c, ModelConfig(c, p.Tokenizer.VocabSize()), p, bad)
@@ -117,6 +118,7 @@ func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, 
 		return
 	}
 	checkAdapters(c, arch, bad)
+	checkPreferAdapters(c, arch, bad)
 	checkSpread(c, arch, bad)
 	x.Adapter = checkStartAdapter(c, arch, bad)
 	if p != nil {
@@ -140,6 +142,17 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	}
 	if err := h.Adapters.Validate(arch); err != nil {
 		bad("train.lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+	}
+}
+
+// checkPreferAdapters is checkAdapters for those of the prefer stage.
+func checkPreferAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
+	h := PreferHeads(c, arch)
+	if h.Adapters == nil {
+		return
+	}
+	if err := h.Adapters.Validate(arch); err != nil {
+		bad("prefer.lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
 	}
 }
 

@@ -2,10 +2,14 @@ package stage
 
 import (
 	"context"
+	"errors"
+	"os"
+	"sync"
 
 	"exp/eval/layout"
 	"exp/harness/config"
 	"exp/train"
+	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/rl"
 )
@@ -18,11 +22,10 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
+	m, err := e.preferModel(in)
 	if err != nil {
 		return nil, err
 	}
-	defer m.Close()
 	conf := PreferConfig(c)
 	conf.Offload = e.Offload
 	x := tuning{e: e, kind: config.Prefer, counts: counts}
@@ -30,15 +33,82 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 		Seed: seedFunc(c.Prefer.Seed), Recorder: recorder(x.record), Ranks: e.Ranks,
 		Tensor: Everyone(c, e.group().Size()).Tensor})
 	if err != nil {
+		m.Close()
 		return nil, err
 	}
-	defer t.Close()
+	free := sync.OnceFunc(func() {
+		t.Close()
+		m.Close()
+	})
+	defer free()
+	if h := m.Heads; h.Adapters != nil {
+		x.put = func(t learns) (Output, error) { return e.putFolded(in, t, m.Config, h, free) }
+	}
 	last, outputs, err := x.run(ctx, t)
 	if err != nil || outputs == nil {
 		return nil, err
 	}
 	return &Outcome{Outputs: outputs, Summary: last, Facts: metrics(fact("steps", float64(c.Prefer.Steps)),
 		fact("loss", last["prefer/loss"]), fact("accuracy", last["prefer/accuracy"]))}, nil
+}
+
+// preferModel makes the model that learns: all weights, or adapters on frozen ones.
+func (e *Env) preferModel(in Inputs) (*model.Model, error) {
+	if e.run().Prefer.LoRA.Rank == 0 {
+		return e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
+	}
+	t, _, err := e.openWeights(in, RoleWeights)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	base, err := e.newBackbone(e.uncut(), t, true)
+	if err != nil {
+		return nil, err
+	}
+	m, err := model.NewOn(base, PreferHeads(e.run(), base.Config), true)
+	if err != nil {
+		base.Close()
+		return nil, err
+	}
+	m.OwnBackbone()
+	m.Init(seedFunc(e.run().Prefer.Seed))
+	return m, nil
+}
+
+// putFolded stores the stage's weights with the adapters that t learned folded in. free frees the memory of training,
+// before folding takes some. All ranks call it.
+func (e *Env) putFolded(in Inputs, t learns, arch model.Config, h model.Heads, free func()) (out Output, err error) {
+	path := ""
+	err = e.withLearned(t, func(tensors []checkpoint.Source) error {
+		file, err := os.CreateTemp(e.Dir, "adapters-*.safetensors")
+		if err != nil {
+			return err
+		}
+		path = file.Name()
+		return errors.Join(checkpoint.WriteSafetensors(file, tensors), file.Close())
+	})
+	if path != "" {
+		defer os.Remove(path)
+	}
+	if err != nil || !e.leads() {
+		return out, err
+	}
+	free()
+	x := checkpoint.Trained{Config: arch, Heads: h}
+	if x.Learned, err = checkpoint.OpenFile(path); err != nil {
+		return out, err
+	}
+	defer x.Learned.Close()
+	if x.Weights, _, err = e.openWeights(in, RoleWeights); err != nil {
+		return out, err
+	}
+	defer x.Weights.Close()
+	folded, err := x.Folded(e.alone())
+	if err != nil {
+		return out, err
+	}
+	return e.putWeights(folded)
 }
 
 // preferredPairs returns what the stage learns from, and counts for its summary.

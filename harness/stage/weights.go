@@ -204,7 +204,16 @@ func (e *Env) newBackbone(be kernels.Backend, t *checkpoint.Tensors, lm bool) (*
 
 // WithAdapters returns h with the adapters that a run trains, if it does.
 func WithAdapters(h model.Heads, c *config.Run, arch model.Config) model.Heads {
-	l := c.Train.LoRA
+	return adaptedBy(c.Train.LoRA, h, arch)
+}
+
+// PreferHeads returns the heads of the model that learns from preferences, with its adapters.
+func PreferHeads(c *config.Run, arch model.Config) model.Heads {
+	l := c.Prefer.LoRA
+	return adaptedBy(config.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, model.Heads{LM: true}, arch)
+}
+
+func adaptedBy(l config.LoRA, h model.Heads, arch model.Config) model.Heads {
 	if l.Rank == 0 {
 		return h
 	}

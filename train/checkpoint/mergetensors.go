@@ -61,6 +61,16 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		func(tmp string) error { return x.prove(tmp, plain, heads) })
 }
 
+// Folded returns the tensors of a plain language model in float32, with adapters folded in as model.FoldAdapters does.
+func (x Trained) Folded(be kernels.Backend) ([]Source, error) {
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	tensors, _ := model.Layout(x.Config, model.Heads{LM: true})
+	plain, _ := x.sources(be, tensors, func(model.Tensor) DType { return F32 })
+	return plain, nil
+}
+
 // learned returns the adapters and auxiliary heads.
 func (x Trained) learned() []model.Tensor {
 	list, _ := model.AdapterLayout(x.Config, x.Heads, x.Heads.Adapters)
