@@ -321,7 +321,8 @@ func (x *preferences) metrics() []rl.Metric {
 	}
 	return append([]rl.Metric{{Name: "prefer/loss", Value: loss}, {Name: "prefer/accuracy", Value: right / n},
 		{Name: "prefer/margin", Value: margin / n}, {Name: "prefer/reward_chosen", Value: reward[0] / n},
-		{Name: "prefer/reward_rejected", Value: reward[1] / n}, {Name: "prefer/log_prob_chosen", Value: logProb[0] / n},
+		{Name: "prefer/reward_rejected", Value: reward[1] / n},
+		{Name: "prefer/log_prob_chosen", Value: logProb[0] / n},
 		{Name: "prefer/log_prob_rejected", Value: logProb[1] / n},
 		{Name: "prefer/entropy", Value: entropy / float64(tokens)}}, imitated...)
 }

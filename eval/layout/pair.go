@@ -180,8 +180,8 @@ func (p *Pair) readTexts(r rows.Row) error {
 	}
 	for i, rest := range []string{chosen[n:], rejected[n:]} {
 		if n == 0 || rest == "" {
-			return r.Errorf([]string{chosenField, rejectedField}[i], "no prompt and answer in it: without the column %s both texts must begin with the "+
-				"same words and go on after them", promptField)
+			return r.Errorf([]string{chosenField, rejectedField}[i], "no prompt and answer in it: without the "+
+				"column %s both texts must begin with the same words and go on after them", promptField)
 		}
 	}
 	p.Chosen.Prompt, p.Chosen.Target = chosen[:n], chosen[n:]

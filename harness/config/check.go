@@ -129,7 +129,8 @@ func dataChecks() []check {
 			switch {
 			case r.Data.Train.Source != None:
 			case r.Train.Steps > 0 && r.Prefer.Steps > 0:
-				return "data.train.source is none: nothing to train on after prefer", "give a file, or set train.steps: 0"
+				return "data.train.source is none: nothing to train on after prefer",
+					"give a file, or set train.steps: 0"
 			case r.Train.Steps > 0 && r.SFT.OnConversations():
 				return "data.train.source is none: nothing to train on after sft", "give a file, or set train.steps: 0"
 			case r.Train.Steps > 0, r.SFT.Steps > 0 && !r.SFT.OnConversations():

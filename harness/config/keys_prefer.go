@@ -54,8 +54,8 @@ func preferKeys() []Key {
 func preferAdapters(on []Clause) []Key {
 	keys := block(on, at(Prefer), []Key{
 		{Path: "prefer.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096),
-			Help: "rank of low-rank adapters (LoRA); only they learn, on frozen weights, and are folded into them at " +
-				"the end; 0 trains all weights"},
+			Help: "rank of low-rank adapters (LoRA); only they learn, on frozen weights, and are folded into them " +
+				"at the end; 0 trains all weights"},
 	})
 	return append(keys, block(append(on, positive("prefer.lora.rank")), at(Prefer), []Key{
 		{Path: "prefer.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),

@@ -48,8 +48,8 @@ func checkpointKeys() []Key {
 				"stops is always saved"},
 		{Path: "checkpoint.every_minutes", Kind: Float, Default: is(15.0), Range: atLeast(0), Unit: "minutes",
 			Role: Nonsemantic,
-			Help: "training, sft and prefer save a checkpoint after a step if the last one is at least this old; 0: only " +
-				"checkpoint.every_steps decides. A killed run loses at most this and a step"},
+			Help: "training, sft and prefer save a checkpoint after a step if the last one is at least this old; 0: " +
+				"only checkpoint.every_steps decides. A killed run loses at most this and a step"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
 			Role: Nonsemantic,
 			Help: "number of latest checkpoints to keep"},

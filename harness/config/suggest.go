@@ -46,13 +46,13 @@ func didYouMean(g *group, name, path string, full bool) (help, suggested string)
 	return here, ""
 }
 
-// elsewhere finds keys and blocks in other blocks: at most four with the same name,
+// elsewhere finds keys and blocks in other blocks: at most five with the same name,
 // else the path nearest to the given one.
 func elsewhere(name, path string) []string {
 	all := append(paths(), blocks()...)
 	var same []string
 	for _, p := range all {
-		if _, last := cutLast(p); last == name && len(same) < 4 {
+		if _, last := cutLast(p); last == name && len(same) < 5 {
 			same = append(same, p)
 		}
 	}

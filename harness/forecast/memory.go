@@ -44,7 +44,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	}
 	switch {
 	case heads.Adapters != nil:
-		parts.addAdapted(&pinned, frozenType(kind, c), c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
+		parts.addAdapted(&pinned, frozenType(kind, c), c, arch, heads, needs, w, at.Offload,
+			stage.PolicyOptim(kind, c))
 	case w.Learns:
 		parts.addModels(&pinned, c, arch, heads, needs, w, at.Offload, stage.PolicyOptim(kind, c))
 	default:
@@ -198,8 +199,8 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 	return t.Needs(), heads
 }
 
-// frozenType returns the type of a stage's frozen weights in memory: float32 of what this run makes, also by fine-tuning; else
-// the folder's, or BF16 for a published model that is not here.
+// frozenType returns the type of a stage's frozen weights in memory: float32 of what this run makes, also by
+// fine-tuning; else the folder's, or BF16 for a published model that is not here.
 func frozenType(kind config.Stage, c *config.Run) kernels.DType {
 	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || c.Prefer.Steps > 0 && kind != config.Prefer {
 		return kernels.F32

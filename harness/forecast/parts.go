@@ -58,8 +58,8 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 }
 
 // addAdapted adds the models of a rank if only adapters learn.
-func (p *parts) addAdapted(pinned *parts, frozen kernels.DType, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
-	w stage.Crew, off train.Offload, policy train.Optim) {
+func (p *parts) addAdapted(pinned *parts, frozen kernels.DType, c *config.Run, arch model.Config, h model.Heads,
+	needs train.Needs, w stage.Crew, off train.Offload, policy train.Optim) {
 	operand, copies := stage.Operand(c), copiesOf(c)
 	p.add("frozen weights", arch.BackboneBytes(true, frozen, copies, operand, 1))
 	adapted := func(name string, h model.Heads, o train.Optim) {

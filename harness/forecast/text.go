@@ -161,5 +161,6 @@ func (e *Estimate) training(ranks int) int64 {
 
 // Resident returns what so many ranks take of their machine's memory, which computes on its CPU.
 func (e *Estimate) Resident(ranks int) int64 {
-	return max(e.training(ranks), int64(ranks)*sumParts(e.SFTMemory), int64(ranks)*sumParts(e.PreferMemory)) + int64(ranks)*e.Program
+	tuning := max(sumParts(e.SFTMemory), sumParts(e.PreferMemory))
+	return max(e.training(ranks), int64(ranks)*tuning) + int64(ranks)*e.Program
 }

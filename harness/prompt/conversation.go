@@ -68,8 +68,8 @@ type LongError struct{ error }
 
 // conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
-// again. What follows the last answer to learn is left out. It returns nil if x.most leaves nothing to learn. x says how
-// to learn it, and is filled.
+// again. What follows the last answer to learn is left out. It returns nil if x.most leaves nothing to learn. x says
+// how to learn it, and is filled.
 func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conversation, error) {
 	if len(q.Messages) == 0 {
 		return p.continuation(q, x)

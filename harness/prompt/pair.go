@@ -108,8 +108,8 @@ func (p *Prompter) CheckPairs(list []layout.Pair, positions int) error {
 	if n := p.prefer.PairsPerStep; plan.Pairs < n {
 		left := ""
 		if plan.Same+plan.Long > 0 {
-			left = fmt.Sprintf(" (%d with the same answers and %d longer than prefer.max_tokens are left out)", plan.Same,
-				plan.Long)
+			left = fmt.Sprintf(" (%d with the same answers and %d longer than prefer.max_tokens are left out)",
+				plan.Same, plan.Long)
 		}
 		return fmt.Errorf("%s has %s to learn from%s, prefer.pairs_per_step asks for %d", p.prefer.Source,
 			quantity.Plural(plan.Pairs, "pair"), left, n)

@@ -95,8 +95,8 @@ func (e *Env) mergeOptions() (o checkpoint.MergeOptions, err error) {
 	return o, e.mergeTypes(&o)
 }
 
-// adapterBase returns the name of the model that the trained adapters belong to. After fine-tuning it is empty: no folder
-// holds the fine-tuned weights, and naming model.base would invite adding the adapters to the wrong model.
+// adapterBase returns the name of the model that the trained adapters belong to. After fine-tuning it is empty: no
+// folder holds the fine-tuned weights, and naming model.base would invite adding the adapters to the wrong model.
 func (e *Env) adapterBase() string {
 	c := e.run()
 	if !c.Tunes() {

@@ -62,32 +62,25 @@ func prepare(e *Env) (*Outcome, error) {
 		summary[string(s.Name)] = len(problems)
 		out.Facts = append(out.Facts, fact(string(s.Name), float64(len(problems))))
 	}
-	if e.run().Rollout.Source == recordedSource {
-		o, n, err := e.putRecorded()
+	for _, file := range []struct {
+		role string
+		read bool
+		put  func() (Output, int, error)
+	}{
+		{RoleRollouts, e.run().Rollout.Source == recordedSource, e.putRecorded},
+		{RoleConversations, e.run().SFT.OnConversations(), e.putConversations},
+		{RolePairs, e.run().Prefer.Steps > 0, e.putPairs},
+	} {
+		if !file.read {
+			continue
+		}
+		o, n, err := file.put()
 		if err != nil {
 			return nil, err
 		}
 		out.Outputs = append(out.Outputs, o)
-		summary["rollouts"] = n
-		out.Facts = append(out.Facts, fact("rollouts", float64(n)))
-	}
-	if e.run().SFT.OnConversations() {
-		o, n, err := e.putConversations()
-		if err != nil {
-			return nil, err
-		}
-		out.Outputs = append(out.Outputs, o)
-		summary[RoleConversations] = n
-		out.Facts = append(out.Facts, fact(RoleConversations, float64(n)))
-	}
-	if e.run().Prefer.Steps > 0 {
-		o, n, err := e.putPairs()
-		if err != nil {
-			return nil, err
-		}
-		out.Outputs = append(out.Outputs, o)
-		summary[RolePairs] = n
-		out.Facts = append(out.Facts, fact(RolePairs, float64(n)))
+		summary[file.role] = n
+		out.Facts = append(out.Facts, fact(file.role, float64(n)))
 	}
 	out.Summary = summary
 	return out, nil
