@@ -176,11 +176,13 @@ const (
 	GELUTanh                 // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
 	Clamped                  // c·Sigmoid(1.702·c), c = min(g, 7); the other factor is 1 + u, u from -7 to 7: gpt-oss
 	ReLU2                    // max(g, 0)², without another factor: Nemotron-H
+	PlainGELU                // g·(1+erf(g/√2))/2, without another factor: GPT-NeoX
+	PlainGELUTanh            // GELUTanh's, without another factor: GPT-2
 )
 
 // Factors returns how many numbers an activation is computed from.
 func (k GateKind) Factors() int {
-	if k == ReLU2 {
+	if k >= ReLU2 {
 		return 1
 	}
 	return 2
@@ -205,6 +207,7 @@ type Gates interface {
 	//	act[m,f] = (c·s)·(v + 1)
 	// For ReLU2 gateUp is [M,F], and with r = max(g, 0), a NaN being one,
 	//	act[m,f] = r·r
+	// For PlainGELU and PlainGELUTanh gateUp is [M,F], too, and act[m,f] = a(g), computed in float64 and rounded once.
 	Gate(act, gateUp Buffer, F int, kind GateKind)
 	// GateBackward sets dgateUp from d = dact: for SiLU as MatMulDXSwiGLU does; for
 	// GELUTanh, with the derivative a' computed in float64 and rounded once,
@@ -215,6 +218,8 @@ type Gates interface {
 	//	dgateUp[m,f] = (d·(v + 1)) · (s·fma(1.702·c, 1-s, 1))
 	// and for ReLU2
 	//	dgateUp[m,f] = d·(r + r)
+	// and for the plain ones, with the derivative a' computed in float64 and rounded once,
+	//	dgateUp[m,f] = d·a'(g)
 	// dgateUp may be gateUp.
 	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
 }

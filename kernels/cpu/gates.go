@@ -42,6 +42,10 @@ func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate
 		g.kind = C.CLAMPED
 	case kernels.ReLU2:
 		g.kind = C.RELU2
+	case kernels.PlainGELU:
+		g.kind = C.PLAIN_GELU
+	case kernels.PlainGELUTanh:
+		g.kind = C.PLAIN_GELU_TANH
 	default:
 		panic("cpu: Gate: unknown activation")
 	}
@@ -53,7 +57,7 @@ func (b *Backend) gates(F int, kind kernels.GateKind, bf16 C.int) *C.struct_gate
 func (b *Backend) runGates(kernel C.kernel, m int, uses ...use) {
 	g := &b.a.gate
 	cost := 16 // multiply-adds that take as long as one element
-	if g.kind == C.GELU_TANH {
+	if g.kind == C.GELU_TANH || g.kind == C.PLAIN_GELU || g.kind == C.PLAIN_GELU_TANH {
 		cost = 128
 	}
 	part := int(min(g.f, C.GATE_PART))

@@ -47,6 +47,10 @@ func gateKind(kind kernels.GateKind) C.int {
 		return C.CLAMPED
 	case kernels.ReLU2:
 		return C.RELU2
+	case kernels.PlainGELU:
+		return C.PLAIN_GELU
+	case kernels.PlainGELUTanh:
+		return C.PLAIN_GELU_TANH
 	}
 	panic("cuda: Gate: unknown activation")
 }

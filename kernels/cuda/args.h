@@ -250,7 +250,7 @@ struct dropout_args {
 	double p;
 };
 
-enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2 };
+enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2, PLAIN_GELU, PLAIN_GELU_TANH };
 #define GATE_LIMIT 7.0f
 #define GATE_SLOPE 1.702f
 

@@ -31,14 +31,33 @@ DEVICE float clamped_up(float u) { return u > GATE_LIMIT ? GATE_LIMIT : u < -GAT
 // positive is max(g, 0), or g if it is NaN.
 DEVICE float positive(float g) { return g < 0 ? 0 : g; }
 
+// gelu_exact is GELU of kernels/ref and its derivative, rounded.
+DEVICE struct activation gelu_exact(double x) {
+	const struct normal n = gaussian(x);
+	struct activation y;
+	y.value = (float)(x * n.cdf);
+	y.slope = (float)(n.cdf + x * n.pdf);
+	return y;
+}
+
+// plain is an activation of one number.
+DEVICE struct activation plain(float g, int kind) {
+	if (kind == PLAIN_GELU) return gelu_exact(g);
+	if (kind == PLAIN_GELU_TANH) return gelu_tanh(g);
+	struct activation y;
+	y.value = positive(g) * positive(g);
+	y.slope = positive(g) + positive(g);
+	return y;
+}
+
 // A thread has some columns of a row.
 KERNEL(gate) {
 	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
 	float g[WIDE], u[WIDE];
-	if (a.kind == RELU2) {
+	if (a.kind >= RELU2) {
 		load_wide(g, a.gate_up, m * a.F + f, left);
-		EACH_WIDE(j) g[j] = positive(g[j]) * positive(g[j]);
+		EACH_WIDE(j) g[j] = plain(g[j], a.kind).value;
 		store_wide(a.act, m * a.F + f, left, g);
 		return;
 	}
@@ -63,10 +82,10 @@ KERNEL(gate_backward) {
 	const long t = element(), m = t / wides(a.F), f = t % wides(a.F) * WIDE, at = m * 2 * a.F + f, left = a.F - f;
 	if (m >= a.M) return;
 	float g[WIDE], u[WIDE], d[WIDE];
-	if (a.kind == RELU2) {
+	if (a.kind >= RELU2) {
 		load_wide(g, a.gate_up, m * a.F + f, left);
 		load_wide(d, a.dact, m * a.F + f, left);
-		EACH_WIDE(j) g[j] = d[j] * (positive(g[j]) + positive(g[j]));
+		EACH_WIDE(j) g[j] = d[j] * plain(g[j], a.kind).slope;
 		store_wide(a.dgate_up, m * a.F + f, left, g);
 		return;
 	}

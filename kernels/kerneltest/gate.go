@@ -18,7 +18,7 @@ func checkGate(s *subject) error {
 	for _, F := range append(sizes(), 300, 1100) {
 		r := newStream(fmt.Sprint("gate", F))
 		gateUp, dact := r.activations(M*2*F), r.floats(M*F)
-		for kind, name := range []string{"silu", "gelu-tanh", "clamped", "relu2"} {
+		for kind, name := range []string{"silu", "gelu-tanh", "clamped", "relu2", "gelu alone", "gelu-tanh alone"} {
 			kind := kernels.GateKind(kind)
 			width := kind.Factors() * F
 			both := field{name: "gateUp", width: width, f: gateUp[:M*width], operand: true}

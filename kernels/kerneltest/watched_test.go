@@ -223,14 +223,22 @@ func (t *watched) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	t.after("Logits", bufs(out), bufs(h, w.W))
 }
 
+// gateOf names the activations without another factor that came after the first apart.
+func gateOf(op string, kind kernels.GateKind) string {
+	if kind > kernels.ReLU2 {
+		return op + " alone"
+	}
+	return op
+}
+
 func (t *watched) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {
 	t.Backend.Gate(act, gateUp, F, kind)
-	t.after("Gate", bufs(act), bufs(gateUp))
+	t.after(gateOf("Gate", kind), bufs(act), bufs(gateUp))
 }
 
 func (t *watched) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind kernels.GateKind) {
 	t.Backend.GateBackward(dgateUp, gateUp, dact, F, kind)
-	t.after("GateBackward", bufs(dgateUp), bufs(dact))
+	t.after(gateOf("GateBackward", kind), bufs(dgateUp), bufs(dact))
 }
 
 func (t *watched) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {

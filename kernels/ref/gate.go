@@ -8,19 +8,20 @@ import (
 
 // Gate sets act[m,f] = a(g)·u with g = gateUp[m,f] and u = gateUp[m,F+f]; act [M,F],
 // gateUp [M,2F]. For SiLU it is SwiGLU; for GELUTanh, a is computed in float64 and
-// rounded once; for Clamped see clampedGate; for ReLU2, r² with r = max(g, 0) and gateUp [M,F].
+// rounded once; for Clamped see clampedGate. For the kinds of one factor act = a(g) and gateUp is [M,F]: for ReLU2
+// r² with r = max(g, 0), for PlainGELU and PlainGELUTanh a is computed in float64 and rounded once.
 // Shazeer, arXiv:2002.05202 eq. 6, without the projections.
 func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 	if kind == kernels.SiLU {
 		SwiGLU(act, gateUp, F)
 		return
 	}
-	if kind == kernels.ReLU2 {
+	if kind.Factors() == 1 {
 		if len(act) != len(gateUp) {
 			panic("ref: Gate: length mismatch")
 		}
 		for i, g := range gateUp {
-			act[i] = positive(g) * positive(g)
+			act[i], _ = plainGate(g, kind)
 		}
 		return
 	}
@@ -53,19 +54,20 @@ func Gate[T Float](act, gateUp []T, F int, kind kernels.GateKind) {
 //	du = dact·(c·s)
 //	dg = (dact·up)·(s·fma(1.702·c, 1-s, 1))
 //
-// and for ReLU2 dgateUp = dact·(r + r).
+// and for ReLU2 dgateUp = dact·(r + r), for PlainGELU and PlainGELUTanh dgateUp = dact·a'(g).
 // dact is [M,F]. dgateUp may be gateUp.
 func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKind) {
 	if kind == kernels.SiLU {
 		SwiGLUBackward(dgateUp, dact, gateUp, F)
 		return
 	}
-	if kind == kernels.ReLU2 {
+	if kind.Factors() == 1 {
 		if len(dact) != len(gateUp) || len(dgateUp) != len(gateUp) {
 			panic("ref: GateBackward: length mismatch")
 		}
 		for i, g := range gateUp {
-			dgateUp[i] = dact[i] * (positive(g) + positive(g))
+			_, slope := plainGate(g, kind)
+			dgateUp[i] = dact[i] * slope
 		}
 		return
 	}
@@ -88,6 +90,19 @@ func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKi
 			drow[F+f] = d * T(a)
 		}
 	}
+}
+
+// plainGate returns an activation of one number, and its derivative.
+func plainGate[T Float](g T, kind kernels.GateKind) (value, slope T) {
+	switch x := float64(g); kind {
+	case kernels.PlainGELU:
+		pdf, cdf := gaussian(x)
+		return T(float64(x * cdf)), T(cdf + float64(x*pdf))
+	case kernels.PlainGELUTanh:
+		y, dy := geluTanh(x)
+		return T(y), T(dy)
+	}
+	return positive(g) * positive(g), positive(g) + positive(g)
 }
 
 // positive returns max(g, 0), or g if it is NaN.

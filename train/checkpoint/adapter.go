@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"io"
 	"slices"
+	"strings"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -47,6 +48,7 @@ func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]Fi
 			list = append(list, s.source())
 		}
 	}
+	list = publish(list, sourceTensor, stackedSource, turnedSource, x.Config)
 	return writeAdapters(x.Heads.Adapters, list, dir, base)
 }
 
@@ -60,6 +62,9 @@ func writeAdapters(a *model.Adapters, tensors []Source, dir, base string) ([]Fil
 		PEFTType: "LORA", TaskType: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Alpha, Dropout: a.Dropout,
 		Targets: slices.Sorted(slices.Values(a.Targets)), Bias: "none", Inference: true, InitWeights: true,
 		RankPattern: map[string]int{}, AlphaBy: map[string]any{},
+		FanInFanOut: slices.ContainsFunc(tensors, func(s Source) bool {
+			return strings.HasPrefix(s.Name, adapterPrefix+"transformer.h.") // GPT-2's weights are transposed
+		}),
 	})
 	var files []FileInfo
 	for _, f := range []struct {

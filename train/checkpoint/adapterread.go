@@ -54,6 +54,12 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 	}
 	// In a model of text and images, the layers of the text part are one level deeper.
 	err = t.rename(func(name string) (string, bool) {
+		for _, family := range []model.LayerNames{model.NeoXNames, model.GPT2Names} {
+			n, _ := namingOf(family)
+			if strings.HasPrefix(name, adapterPrefix+n.layers) {
+				return n.toHere(name)
+			}
+		}
 		for _, deeper := range []string{"model.language_model.", "language_model.model."} {
 			if rest, ok := strings.CutPrefix(name, adapterPrefix+deeper); ok {
 				return adapterPrefix + backbonePrefix + rest, true
@@ -263,6 +269,9 @@ func (a *Adapters) load(be kernels.Backend, m *model.Model, t *Tensors) error {
 			in := make([]float32, tensor.Len())
 			if err := t.Read(be, to.Name, kernels.Host(in)); err != nil {
 				return err
+			}
+			if n, ok := namingOf(a.config.Names); ok {
+				n.inOrder(in, tensor, a.config.Heads)
 			}
 			if part == 0 {
 				copy(out, in) // rows above the rank stay zero

@@ -160,7 +160,7 @@ func (a *adapterSettings) refuse() {
 	}
 	a.refuseInit()
 	why := map[string]string{
-		"fan_in_fan_out": "transposed weights are not supported", "use_dora": "DoRA is not supported",
+		"use_dora":  "DoRA is not supported",
 		"lora_bias": "adapter biases are not supported",
 		"modules_to_save": "whole modules saved with the adapters are not supported; merge them into the model " +
 			"with PEFT",

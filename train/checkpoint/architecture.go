@@ -35,6 +35,7 @@ type architecture struct {
 	ownRope    bool    // windowed layers have their own, unscaled rotary positions
 	activation string  // the key; empty: hidden_act
 	gate       string  // its default value; empty: silu
+	plain      bool    // feed-forward blocks have no gates
 	layerTypes bool    // layer_types says which layers have a window
 	partial    bool    // partial_rotary_factor is honoured
 	part       float64 // its default value; 0: 1
@@ -57,7 +58,8 @@ type writer func(v map[string]any, a architecture, c model.Config)
 // architectures lists all readable classes, in the order that writing tries them.
 func architectures() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
-		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats())
+		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats(),
+		layerNorms())
 }
 
 // llamas have Llama's block.
@@ -268,16 +270,28 @@ func olmos() []architecture {
 	}
 }
 
-const geluTanh = "gelu_pytorch_tanh"
+const (
+	geluTanh = "gelu_pytorch_tanh"
+	geluNew  = "gelu_new"
+	gelu     = "gelu"
+)
+
+// plainGates maps names of activations of feed-forward blocks without gates to the engine's.
+func plainGates() map[string]kernels.GateKind {
+	return map[string]kernels.GateKind{gelu: kernels.PlainGELU, geluTanh: kernels.PlainGELUTanh,
+		geluNew: kernels.PlainGELUTanh}
+}
 
 // gates maps names of activations to the engine's.
 func gates() map[string]kernels.GateKind {
 	return map[string]kernels.GateKind{"silu": kernels.SiLU, "swish": kernels.SiLU, geluTanh: kernels.GELUTanh,
-		"gelu_new": kernels.GELUTanh}
+		geluNew: kernels.GELUTanh}
 }
 
 // backbone returns the class without output projection, as AutoModel saves it.
-func (a architecture) backbone() string { return strings.TrimSuffix(a.class, "ForCausalLM") + "Model" }
+func (a architecture) backbone() string {
+	return strings.TrimSuffix(strings.TrimSuffix(a.class, "ForCausalLM"), "LMHeadModel") + "Model"
+}
 
 // architectureNamed returns the row for a class or, without one, for a model_type.
 func architectureNamed(class, kind string) (architecture, bool) {
@@ -316,7 +330,6 @@ func foreign(class, kind string) string {
 		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},
 		{"apertus", "its feed-forward block without a gate is not supported"},
-		{"cohere", "its parallel blocks and layer norms are not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},

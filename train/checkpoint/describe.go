@@ -299,6 +299,12 @@ func Words(c model.Config, class string) []string {
 	add(c.FFNBias, "biases in the feed-forward block")
 	add(c.Gate == kernels.GELUTanh, "gate %s", gateName(c))
 	add(c.Gate == kernels.ReLU2, "feed-forward blocks without gates, of squared ReLU")
+	add(c.Gate == kernels.PlainGELU || c.Gate == kernels.PlainGELUTanh, "feed-forward blocks without gates, of %s",
+		gateName(c))
+	add(c.Norm != model.RMSNorm, "%s", normWords(c))
+	add(c.Branches != model.InTurn, "attention and feed-forward block side by side, after %s",
+		map[model.Branches]string{model.TwoNorms: "a norm each", model.OneNorm: "one norm"}[c.Branches])
+	add(c.Learned, "a learned vector for each position")
 	add(c.Gate == kernels.Clamped, "gates and ups clamped at %d", kernels.GateLimit)
 	add(c.GateMap, "a gate for each channel of the attention's output")
 	add(c.Sinks, "an attention sink for each query head")
@@ -308,6 +314,17 @@ func Words(c model.Config, class string) []string {
 	add(c.LogitCap > 0, "logits capped at %g", c.LogitCap)
 	add(c.TieEmbeddings, "the output projection is the token embedding")
 	return list
+}
+
+// normWords describes norms that are no RMSNorm.
+func normWords(c model.Config) string {
+	switch c.Norm {
+	case model.WeightLayerNorm:
+		return "LayerNorm without biases"
+	case model.PlainLayerNorm:
+		return "LayerNorm without weights and biases"
+	}
+	return "LayerNorm"
 }
 
 func layerCount(n int) string {

@@ -48,10 +48,7 @@ func falconLayers(r *settings, c *model.Config) {
 
 // falconBase refuses a missing base of rotary positions.
 func falconBase(r *settings, _ *model.Config) {
-	if !r.has("rope_theta") && !r.inner("rope_parameters").holds("rope_theta") &&
-		!r.inner("rope_scaling").holds("rope_theta") {
-		r.problem("rope_theta is missing: transformers 4 takes 100000, transformers 5 takes 10000")
-	}
+	r.needBase("transformers 4 takes 100000, transformers 5 takes 10000")
 }
 
 // falconFactor is a key of a number, or of one of several, and where the number goes.

@@ -216,6 +216,13 @@ func (r *settings) activation(a architecture, c *model.Config) {
 		}
 		return
 	}
+	if a.plain {
+		gate, ok := plainGates()[name]
+		if c.Gate = gate; !ok {
+			r.problem("%s is %q; supported in this class are %s, %s and %s", key, name, gelu, geluNew, geluTanh)
+		}
+		return
+	}
 	gate, ok := gates()[name]
 	if !ok {
 		r.problem("%s is %q; supported are silu and %s", key, name, geluTanh)

@@ -345,6 +345,14 @@ func gateName(c model.Config) string {
 	if c.Gate == kernels.ReLU2 {
 		return relu2
 	}
+	switch {
+	case c.Gate == kernels.PlainGELU:
+		return gelu
+	case c.Gate == kernels.PlainGELUTanh && c.Names == model.GPT2Names:
+		return geluNew
+	case c.Gate == kernels.PlainGELUTanh:
+		return geluTanh
+	}
 	for _, name := range []string{"silu", geluTanh} {
 		if gates()[name] == c.Gate {
 			return name

@@ -15,7 +15,7 @@ const backbonePrefix = "model."
 // "model.".
 func (t *Tensors) canonical() error {
 	if err := errors.Join(t.widenFP8(), t.llamaNames(), t.textOnly(), t.splitFused(), t.splitModules(),
-		t.hybridNames(), t.olmoHybridNames(), t.splitStacked()); err != nil {
+		t.hybridNames(), t.olmoHybridNames(), t.splitStacked(), t.publishedNames()); err != nil {
 		return err
 	}
 	_, plain := t.where[embedding]

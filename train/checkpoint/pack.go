@@ -221,7 +221,7 @@ func (p *packer) divide() (plain []packedTensor, heads map[string][]packedTensor
 		plain = fused
 	}
 	if notKnown == nil {
-		published := publishHybrid(plain, packedTensor.source, stackedPacked)
+		published := publish(plain, packedTensor.source, stackedPacked, turnedPacked, c)
 		p.out.Tensors += len(published) - len(plain)
 		plain = published
 	}

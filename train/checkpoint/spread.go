@@ -168,7 +168,7 @@ func (p *packer) shardFiles(conf model.Config, o SpreadOptions) (map[string]func
 			return nil, fmt.Errorf("%d ranks: want 1 to %d", o.FSDP, maxRanks)
 		}
 		fused := fuseExperts(tensors, describedExtent, fusedExtent)
-		published := publishHybrid(fused, describedExtent, stackedExtent)
+		published := publish(fused, describedExtent, stackedExtent, turnedExtent, conf)
 		return fsdp.Files(moduleOlmoHybrid(published, describedExtent, stackedExtent), o.FSDP), nil
 	}
 	layout, err := megatron.Even(conf, *o.Megatron)

@@ -16,15 +16,16 @@ type Backbone struct {
 	LM     bool          // has an output projection
 	DType  kernels.DType // of the matrices and the embedding
 
-	be       kernels.Backend
-	rank     int // of those that share products: each holds its rows of the layers and the embedding
-	size     int
-	tensors  []Tensor
-	vectors  arena // norms and biases, floats
-	embed    kernels.Matrix
-	table    kernels.Matrix            // of the tokens' embeddings for all layers
-	matrices map[string]kernels.Matrix // by the name of the first tensor
-	owned    []kernels.Buffer
+	be        kernels.Backend
+	rank      int // of those that share products: each holds its rows of the layers and the embedding
+	size      int
+	tensors   []Tensor
+	vectors   arena // norms and biases, floats
+	embed     kernels.Matrix
+	table     kernels.Matrix            // of the tokens' embeddings for all layers
+	positions kernels.Matrix            // learned
+	matrices  map[string]kernels.Matrix // by the name of the first tensor
+	owned     []kernels.Buffer
 }
 
 // NewBackbone allocates a base with all weights zero. dtype is kernels.F32 or kernels.BF16.
@@ -95,6 +96,10 @@ func (b *Backbone) allocate() error {
 	if c.PerLayer > 0 {
 		b.table = kernels.Matrix{Out: c.Vocab, In: c.layersWidth()}
 		r.add(&b.table.W, b.stored(), int(c.Vocab*c.layersWidth()))
+	}
+	if c.Learned {
+		b.positions = kernels.Matrix{Out: c.MaxPositions, In: c.Width}
+		r.add(&b.positions.W, b.stored(), int(c.MaxPositions*c.Width))
 	}
 	var err error
 	if b.owned, err = r.take(b.be); err != nil {
@@ -282,6 +287,8 @@ func (b *Backbone) fills() []fill {
 	for _, t := range b.tensors {
 		if t.Name == layerTable {
 			list = append(list, b.tableFills()...)
+		} else if t.Name == positionTable {
+			list = append(list, b.positionFills()...)
 		} else if t.vector() {
 			list = append(list, fill{[]Piece{{t.Name, 0, 1}},
 				func(x kernels.Buffer) { b.be.Copy(b.vectors.view(t.Name), x) }})
@@ -315,12 +322,17 @@ func (b *Backbone) embeddingFills() (list []fill) {
 }
 
 // tableFills returns the steps that set the embeddings for all layers.
-func (b *Backbone) tableFills() (list []fill) {
-	w := b.table
+func (b *Backbone) tableFills() (list []fill) { return b.lookupFills(layerTable, b.table) }
+
+// positionFills returns the steps that set the learned positions.
+func (b *Backbone) positionFills() (list []fill) { return b.lookupFills(positionTable, b.positions) }
+
+// lookupFills returns the steps that set a table whose rows are looked up.
+func (b *Backbone) lookupFills(name string, w kernels.Matrix) (list []fill) {
 	step := rowsAtATime(w.In)
 	for lo := 0; lo < w.Out; lo += step {
 		n := min(step, w.Out-lo)
-		list = append(list, fill{[]Piece{{layerTable, lo, n}},
+		list = append(list, fill{[]Piece{{name, lo, n}},
 			func(x kernels.Buffer) { b.be.Copy(w.W.Slice(int(lo*w.In), int((lo+n)*w.In)), x) }})
 	}
 	return list

@@ -28,7 +28,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 	blocks := ws.blockOffsets()
 	dx := ws.dx.Slice(0, n*C)
 	m.zeroShared(ws)
-	m.normBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, n), blocks, c.norm(), true)
+	m.setBackward(dx, dHidden, ws.last.Slice(0, n*C), m.norm, ws.rstdEnd.Slice(0, int(n*c.normStats())), blocks)
 	for l := len(m.layers) - 1; l >= 0; l-- {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.keptInput(l)
 		if ws.keep == KeepInputs {
@@ -52,13 +52,14 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 			m.normEmbeddingsBackward(ws, dx, blocks)
 		}
 		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
+		m.positionsBackward(ws, dx)
 	}
 }
 
 // recompute recomputes a layer's activations from its input.
 func (m *Model) recompute(ws *Workspace, y *layer, a *acts, x0 kernels.Buffer) {
 	c := m.Config
-	m.enter(a.n1, a.rstd1, x0, y.norm1)
+	m.enter(a.n1, a.rstd1, x0, y.norm1, ws.delta.Slice(0, ws.n*c.Width))
 	if y.mixes {
 		m.block(ws, y, *a, x0)
 	}
@@ -83,13 +84,27 @@ func (m *Model) normBackward(dx, dout, x kernels.Buffer, w norm, rstd, blocks ke
 	m.be.RMSNormBackward(dx, d, dout, x, w.w, rstd, blocks, s, set)
 }
 
-// enterBackward adds dIn, the gradient of what a block reads of the residual stream x, to dx.
-func (m *Model) enterBackward(dx, dIn, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer) {
-	if w.w.Empty() {
-		m.be.Add(dx, dIn)
+// setBackward sets dx from dIn, the gradient of a norm of the residual stream x.
+func (m *Model) setBackward(dx, dIn, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer) {
+	if m.Config.Norm != RMSNorm {
+		m.layerNormBackward(dx, dIn, x, w, rstd, blocks)
 		return
 	}
-	m.normBackward(dx, dIn, x, w, rstd, blocks, m.Config.norm(), false)
+	m.normBackward(dx, dIn, x, w, rstd, blocks, m.Config.norm(), true)
+}
+
+// enterBackward adds dIn, the gradient of what a block reads of the residual stream x, to dx.
+func (m *Model) enterBackward(ws *Workspace, dx, dIn, x kernels.Buffer, w norm, rstd, blocks kernels.Buffer) {
+	switch {
+	case w.w.Empty():
+		m.be.Add(dx, dIn)
+	case m.Config.Norm != RMSNorm:
+		t := ws.dPost.Slice(0, dx.Len())
+		m.layerNormBackward(t, dIn, x, w, rstd, blocks)
+		m.be.Add(dx, t)
+	default:
+		m.normBackward(dx, dIn, x, w, rstd, blocks, m.Config.norm(), false)
+	}
 }
 
 // headsBackward sets dHidden [N,C] from the heads' gradients.
@@ -139,7 +154,11 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 	default:
 		m.blockBackward(ws, y, a, dNorm, m.scaledOutput(ws, dout, c.Multipliers.Down), blocks)
 	}
-	m.enterBackward(dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
+	if c.Branches != InTurn { // attention's gradient comes from dx as it is
+		be.Copy(ws.dBranch.Slice(0, n*c.Width), dNorm)
+		return
+	}
+	m.enterBackward(ws, dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
 }
 
 // blockBackward sets dNorm, the gradient of what a dense feed-forward block reads, from dout, that of its result.
@@ -179,7 +198,8 @@ func (m *Model) attentionBackward(ws *Workspace, y *layer, a *acts, x0, dx, bloc
 	default:
 		m.headsOfAttentionBackward(ws, y, a, dNorm, dout, blocks)
 	}
-	m.enterBackward(dx, dNorm, x0, y.norm1, a.rstd1, blocks)
+	m.branchBackward(ws, y, a, x0, dx, dNorm, blocks)
+	m.enterBackward(ws, dx, dNorm, x0, y.norm1, a.rstd1, blocks)
 }
 
 // normHeadsBackward takes dqkv through the norms of queries and keys.

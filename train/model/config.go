@@ -114,6 +114,11 @@ type Config struct {
 	Multipliers Multipliers `json:",omitzero"`
 	ScanNorm    ScanNorm    `json:",omitempty"` // of Mamba-2's output
 	ScanBias    bool        `json:",omitempty"` // a bias on the map of that output
+
+	// GPT-NeoX, GPT-2, Cohere and others (layernorm.go, branches.go, positions.go).
+	Norm     NormKind `json:",omitempty"` // of the residual stream
+	Branches Branches `json:",omitempty"` // how a layer's two blocks join it
+	Learned  bool     `json:",omitempty"` // a learned vector for each position is added to embeddings
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -257,6 +262,7 @@ func (c Config) validateVariants() (errs []error) {
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
 	errs = append(append(append(errs, c.validatePerLayer()...), c.validateNames()...), c.validateGateMap()...)
 	errs = append(append(errs, c.validateNano()...), c.validateParallel()...)
+	errs = append(errs, c.validateLayerNorm()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

@@ -187,6 +187,9 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 		}
 	}
 	n += dtype.Size() * int(c.Vocab*c.layersWidth())
+	if c.Learned {
+		n += dtype.Size() * int(c.MaxPositions*c.Width)
+	}
 	for _, s := range c.allLinears() {
 		out := s.out()
 		if Cuts(out, s.in, size) {
@@ -224,6 +227,9 @@ func (c Config) LongestFill(size int) int {
 	most := int(min(c.Vocab, rowsAtATime(c.Width)) * c.Width)
 	if W := c.layersWidth(); W > 0 {
 		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
+	}
+	if c.Learned {
+		most = max(most, int(min(c.MaxPositions, rowsAtATime(c.Width))*c.Width))
 	}
 	for _, s := range c.allLinears() {
 		rows := s.out()

@@ -217,13 +217,14 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	a := d.layerActs(0, n)
 	n2 := a.n2
 	be.Embed(xs, m.embed, tokens, c.embedScale())
+	m.addPositions(xs, at.pos, d.delta.Slice(0, n*C))
 	m.normEmbeddings(xs, a.rstd1)
 	tables := d.tables.cut(c, n)
 	m.embedLayers(tables, xs, tokens)
 	for l := range m.layers {
 		y := &m.layers[l]
 		if l == 0 {
-			m.enter(a.n1, a.rstd1, xs, y.norm1)
+			m.enter(a.n1, a.rstd1, xs, y.norm1, d.delta.Slice(0, n*C))
 		} else {
 			if c.Global.Head > 0 {
 				d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets
@@ -296,6 +297,9 @@ func (d *Decoder) layerActs(l, n int) acts {
 	a := d.acts
 	a.cut(d.c.at(l), n)
 	a.x1 = d.x.Slice(0, n*d.c.Width)
+	if d.c.Branches == OneNorm {
+		a.n2, a.rstd2 = a.n1, a.rstd1
+	}
 	if d.c.PerLayer > 0 {
 		a.per.x = a.x1
 	}

@@ -14,12 +14,13 @@ func (m *Model) Forward(ws *Workspace) {
 	m.reach(ws.longest)
 	m.readScalars()
 	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
+	m.addPositions(ws.input(0), ws.pos.dev.Slice(0, ws.n), ws.delta.Slice(0, ws.n*C))
 	m.normEmbeddings(ws.input(0), ws.layerActs(0).rstd1)
 	m.embedLayers(ws.tables.cut(c, ws.n), ws.input(0), ws.ids.dev.Slice(0, ws.n))
 	for l := range m.layers {
 		y, a, x0 := &m.layers[l], ws.layerActs(l), ws.input(l)
 		if l == 0 {
-			m.enter(a.n1, a.rstd1, x0, y.norm1)
+			m.enter(a.n1, a.rstd1, x0, y.norm1, ws.delta.Slice(0, ws.n*C))
 		} else {
 			before := ws.layerActs(l - 1)
 			m.leave(l-1, x0, a.n1, a.rstd1, before.left(c), delta, y.norm1)
@@ -35,40 +36,44 @@ func (m *Model) Forward(ws *Workspace) {
 		}
 	}
 	end := ws.layerActs(len(m.layers) - 1)
-	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, ws.n), end.left(c), delta)
+	m.finish(ws.last.Slice(0, ws.n*C), ws.Hidden(), ws.rstdEnd.Slice(0, int(ws.n*c.normStats())), end.left(c), delta)
 	ws.gathered = false
 }
 
 // finish adds delta, the output of the last block, to the residual stream x, as sum, and sets out to its norm.
 func (m *Model) finish(sum, out, rstd, x, delta kernels.Buffer) {
-	if c := m.Config; c.LayerScales {
-		m.leave(c.Layers-1, sum, out, rstd, x, delta, m.norm)
-	} else {
-		m.be.AddRMSNorm(sum, out, rstd, x, delta, m.norm.w, c.norm(), c.residualEps())
-	}
+	m.leave(m.Config.Layers-1, sum, out, rstd, x, delta, m.norm)
 }
 
-// enter sets in to what a block reads of the residual stream x: x itself where w is empty.
-func (m *Model) enter(in, rstd, x kernels.Buffer, w norm) {
-	if w.w.Empty() {
+// enter sets in to what a block reads of the residual stream x: x itself where w is empty. t [N,C] is scratch.
+func (m *Model) enter(in, rstd, x kernels.Buffer, w norm, t kernels.Buffer) {
+	switch {
+	case w.w.Empty():
 		m.be.Copy(in, x)
-		return
+	case m.Config.Norm != RMSNorm:
+		m.layerNorm(in, rstd, x, w, t)
+	default:
+		m.be.RMSNorm(in, rstd, x, w.w, m.Config.norm(), m.Config.residualEps())
 	}
-	m.be.RMSNorm(in, rstd, x, w.w, m.Config.norm(), m.Config.residualEps())
 }
 
 // addEnter adds delta, the output of the block before, to the residual stream x, as sum, and sets
-// in to what the next block reads of it. sum may be x.
+// in to what the next block reads of it. sum may be x. A LayerNorm overwrites delta.
 func (m *Model) addEnter(sum, in, rstd, x, delta kernels.Buffer, w norm) {
-	if !w.w.Empty() {
+	if !w.w.Empty() && m.Config.Norm == RMSNorm {
 		m.be.AddRMSNorm(sum, in, rstd, x, delta, w.w, m.Config.norm(), m.Config.residualEps())
 		return
 	}
+	m.addTo(sum, x, delta)
+	m.enter(in, rstd, sum, w, delta)
+}
+
+// addTo adds delta to the residual stream x, as sum, which may be x.
+func (m *Model) addTo(sum, x, delta kernels.Buffer) {
 	if sum != x {
 		m.be.Copy(sum, x)
 	}
 	m.be.Add(sum, delta)
-	m.be.Copy(in, sum)
 }
 
 // block computes a layer's activations from a.n1 up to a.n2 and returns what its attention adds to the residual
@@ -163,7 +168,10 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out, t kernels.Buffer)
 		y.o.apply(be, a.rawO, a.joined(c, y), low)
 		be.RMSNorm(out, a.rstdO, a.rawO, y.post1.w, c.norm(), c.NormEps)
 	}
-	if y.feeds {
+	switch {
+	case c.Branches != InTurn:
+		m.branch(y, a, x0, out, t)
+	case y.feeds:
 		m.addEnter(a.x1, a.n2, a.rstd2, x0, out, y.norm2)
 	}
 }
@@ -229,6 +237,9 @@ func (c Config) widestVector() int {
 		n = max(n, c.Heads)
 	}
 	n = max(n, c.Latent.Rank, c.Latent.QueryRank)
+	if c.Norm != RMSNorm {
+		n = max(n, 2*c.Width)
+	}
 	if c.hasLinear() {
 		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)
 		if c.Delta.Scan {

@@ -29,6 +29,7 @@ type Model struct {
 	zeros        kernels.Buffer // the weight of norms without one; of a gate alone, not zeros (parallel.go)
 	scalars      scalars
 	tables       layerTables
+	positions    positions
 	kept         kernels.Buffer // the constants, during an update
 	owned        []kernels.Buffer
 
@@ -44,8 +45,8 @@ type Model struct {
 	length          int    // of the sequences that their frequencies are for; 0 below the fixed length
 }
 
-// norm is the weight of a norm, or another vector, and its gradient, empty if frozen.
-type norm struct{ w, d kernels.Buffer }
+// norm is the weight of a norm, or another vector, and its gradient, empty if frozen. A LayerNorm has a bias, too.
+type norm struct{ w, d, bias, dbias kernels.Buffer }
 
 // layer holds the parameters of one layer and, if trainable, their gradients.
 type layer struct {
@@ -169,6 +170,7 @@ func (m *Model) allocate() error {
 	if c.ScanNorm != NormAfterGate {
 		m.plainWeight()
 	}
+	m.layerNormOnes()
 	m.params = newArena(buf, m.tensors, spans)
 	if m.trainable {
 		m.grads = newArena(gradBuf, m.tensors, spans)
@@ -236,7 +238,7 @@ func (b *binder) vector(name string) norm {
 	if b.base != nil {
 		return norm{w: b.base.vectors.view(name)}
 	}
-	return norm{b.params.view(name), b.grad(name)}
+	return norm{w: b.params.view(name), d: b.grad(name)}
 }
 
 // vectors returns the contiguous vectors from first to last.
@@ -306,6 +308,7 @@ func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	m.bindEmbedding(b)
 	m.norm = b.finalNorm()
 	m.tables = b.layerTables()
+	m.positions = b.positions()
 	for l := range m.Config.Layers {
 		m.layers = append(m.layers, b.layer(l))
 	}
@@ -346,7 +349,7 @@ func (b *binder) layer(l int) layer {
 	c := b.Config
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
-	y := layer{norm1: b.vector(before1), norm2: b.vector(before2), post1: b.vector(after1), post2: b.vector(after2),
+	y := layer{norm1: b.streamNorm(before1), norm2: b.streamNorm(before2), post1: b.vector(after1), post2: b.vector(after2),
 		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l,
 		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
 		mixes: c.mixes(l), feeds: c.feeds(l), attends: c.attends(l)}
@@ -373,6 +376,9 @@ func (b *binder) layer(l int) layer {
 	}
 	if c.bareNorms() {
 		b.bareLayer(&y)
+	}
+	if c.Branches == OneNorm {
+		y.norm2 = norm{}
 	}
 	if c.Sinks && y.attends {
 		y.sinks = b.vector(sinksName(l))

@@ -13,6 +13,9 @@ const (
 	LFMNames      LayerNames = "lfm2"             // conv, feed_forward, operator_norm
 	AfmoeNames    LayerNames = "afmoe"            // pre_mlp_layernorm, router.gate
 	NanoNames     LayerNames = "nanochat"         // fc1, fc2, and no norms, which have no weights (nanochat.go)
+	NeoXNames     LayerNames = "gpt_neox"         // query_key_value, dense, dense_h_to_4h, dense_4h_to_h
+	GPT2Names     LayerNames = "gpt2"             // c_attn, c_proj, c_fc
+	StarNames     LayerNames = "starcoder2"       // c_fc, c_proj, of feed-forward blocks alone
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
 	OlmoHybridNames LayerNames = "olmo_hybrid"
@@ -30,8 +33,26 @@ func (n LayerNames) parts(p string) (attention, scan, dense string) {
 		return p + "self_attn.", p + "mamba.", p + "feed_forward."
 	case LFMNames:
 		return p + "self_attn.", p + "conv.", p + "feed_forward."
+	case NeoXNames:
+		return p + "attention.", "", p + "mlp."
+	case GPT2Names:
+		return p + "attn.", "", p + "mlp."
 	}
 	return p + "self_attn.", "", p + "mlp."
+}
+
+// attentionMaps returns the last parts of the names of attention's maps: of queries, keys and values where they are
+// one tensor, and of the output.
+func (c Config) attentionMaps() (fused, out string) {
+	switch c.Names {
+	case LFMNames:
+		return "qkv_proj", "out_proj"
+	case NeoXNames:
+		return "query_key_value", "dense"
+	case GPT2Names:
+		return "c_attn", "c_proj"
+	}
+	return "qkv_proj", "o_proj"
 }
 
 // feedForwardMaps returns the last parts of the names of a feed-forward block: of its gate and up, which are one
@@ -42,6 +63,10 @@ func (c Config) feedForwardMaps() (gate, up, down string) {
 		return "input_linear", "", "output_linear"
 	case c.Names == NanoNames:
 		return "fc1", "", "fc2"
+	case c.Names == NeoXNames:
+		return "dense_h_to_4h", "", "dense_4h_to_h"
+	case c.Names == GPT2Names, c.Names == StarNames:
+		return "c_fc", "", "c_proj"
 	case c.Gate.Factors() == 1:
 		return "up_proj", "", "down_proj"
 	case c.Fused || c.FusedFFN:
@@ -95,7 +120,7 @@ func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
 	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames,
-		NanoNames:
+		NanoNames, NeoXNames, GPT2Names, StarNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}
@@ -125,7 +150,8 @@ func (c Config) validateNames() (errs []error) {
 		c.Delta.Scan || c.OutputGate || c.latent()) {
 		bad("layers of OLMo Hybrid have linear attention, or plain attention with norms after the blocks alone")
 	}
-	if c.Gate.Factors() == 1 && (c.Fused || c.FusedFFN || c.Experts.Bias) {
+	fused := c.Fused && c.Names != NeoXNames && c.Names != GPT2Names
+	if c.Gate.Factors() == 1 && (fused || c.FusedFFN || c.Experts.Bias) {
 		bad("a feed-forward block without gate has one map before its activation")
 	}
 	return errs

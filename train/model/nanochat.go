@@ -17,6 +17,10 @@ func (c Config) zeroWeights() int {
 	switch {
 	case c.bareNorms():
 		return max(c.Width, c.Head)
+	case c.Norm == WeightLayerNorm:
+		return c.Width
+	case c.Norm == PlainLayerNorm:
+		return 2 * c.Width
 	case c.ValueNorm:
 		return c.widestHead()
 	case c.ScanNorm != NormAfterGate:
@@ -39,7 +43,7 @@ func (b *binder) finalNorm() norm {
 	if b.Config.bareNorms() {
 		return b.bare(b.Config.Width)
 	}
-	return b.vector(finalNorm)
+	return b.streamNorm(b.Config.finalNorm())
 }
 
 // normEmbeddings normalises embeddings x in place, if the model does.

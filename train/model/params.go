@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 )
@@ -67,7 +68,8 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 // Hidden reports whether the tensor is a matrix that maps activations to activations: neither a table of
 // tokens, nor the output head or an auxiliary one, nor a vector or a constant.
 func (t Tensor) Hidden() bool {
-	return !t.vector() && !t.Auxiliary() && t.Name != embedName && t.Name != outputName && t.Name != layerTable
+	return !t.vector() && !t.Auxiliary() && !slices.Contains([]string{embedName, outputName, layerTable, positionTable},
+		t.Name)
 }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
@@ -88,11 +90,12 @@ func (c Config) linears(l int) layerLinears {
 	c = c.at(l)
 	p := fmt.Sprintf("model.layers.%d.", l)
 	attn, _, dense := c.Names.parts(p)
+	fused, out := c.attentionMaps()
 	kv := c.KVHeads * c.Head
 	x := layerLinears{
 		qkv: linearSpec{[]string{attn + "q_proj", attn + "k_proj", attn + "v_proj"},
 			[]int{c.Heads * c.Head, kv, kv}, c.Width},
-		o: linearSpec{[]string{attn + c.outMap()}, []int{c.Width}, c.Heads * c.Head},
+		o: linearSpec{[]string{attn + out}, []int{c.Width}, c.Heads * c.Head},
 	}
 	x.inner = c.perLayerLinears(p)
 	switch {
@@ -110,7 +113,7 @@ func (c Config) linears(l int) layerLinears {
 	case c.OutputGate:
 		x.qkv.rows[0] *= 2
 	case c.Fused:
-		x.qkv = linearSpec{[]string{attn + "qkv_proj"}, []int{c.QKV()}, c.Width}
+		x.qkv = linearSpec{[]string{attn + fused}, []int{c.QKV()}, c.Width}
 	case c.keyValues():
 		x.qkv.names, x.qkv.rows = x.qkv.names[:2], x.qkv.rows[:2]
 	case c.GateMap:
@@ -144,14 +147,6 @@ func (c Config) linears(l int) layerLinears {
 	return x
 }
 
-// outMap returns the last part of the name of attention's output projection.
-func (c Config) outMap() string {
-	if c.Names == LFMNames {
-		return "out_proj"
-	}
-	return "o_proj"
-}
-
 // FeedForwardNames returns how the names of a layer's feed-forward part begin, where the layer's own
 // do, and the last parts of a gated block's: gate, up and down.
 func (c Config) FeedForwardNames(layer string) (begin, gate, up, down string) {
@@ -179,8 +174,10 @@ func (c Config) feedForward(prefix string, width int) (gateUp, down linearSpec) 
 func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	p := fmt.Sprintf("model.layers.%d.", l)
 	switch {
-	case c.bareNorms():
+	case c.bareNorms(), c.Norm == PlainLayerNorm:
 		return "", "", "", ""
+	case c.Branches == OneNorm:
+		return p + "input_layernorm.weight", "", "", ""
 	case c.Names == NemotronNames:
 		return p + "norm.weight", "", "", ""
 	case c.Names == BambaNames:
@@ -266,12 +263,11 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	x := &layout{}
 	x.one(embedName, c.Vocab, c.Width)
 	x.tables(c)
+	x.positions(c)
 	for l := range c.Layers {
 		x.layer(c, l)
 	}
-	if !c.bareNorms() {
-		x.one(finalNorm, c.Width)
-	}
+	x.norm(c, c.finalNorm())
 	if h.LM && !c.TieEmbeddings {
 		x.one(outputName, c.Vocab, c.Width)
 	}
@@ -283,11 +279,7 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 func (x *layout) layer(c Config, l int) {
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
-	norm := func(name string) {
-		if name != "" {
-			x.one(name, c.Width)
-		}
-	}
+	norm := func(name string) { x.norm(c, name) }
 	norm(before1)
 	switch {
 	case !c.mixes(l):

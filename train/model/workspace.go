@@ -80,7 +80,8 @@ type Workspace struct {
 	dqkv, dAtt                 kernels.Buffer    // [N,QKV], [N,HD]
 	dProjected                 kernels.Buffer    // [N,Projected] or [N,Delta.Stride]
 	dMixed, dGates             kernels.Buffer    // [N,Delta.Mixed], [N,2·Delta.Values]
-	dPost                      kernels.Buffer    // [N,C], with norms after the blocks, or multipliers
+	dPost                      kernels.Buffer    // [N,C], with norms after the blocks, LayerNorm or multipliers
+	dBranch                    kernels.Buffer    // [N,C], of the feed-forward block's input, with Branches
 	dBeside                    [2]kernels.Buffer // [N,C], with experts beside a block
 	dAct                       kernels.Buffer    // [N,F], if the gate is not fused
 	dTables                    kernels.Buffer    // [N,L·P], with embeddings for each layer
@@ -117,15 +118,15 @@ type acts struct {
 // i indices. keep includes what only a backward pass reads.
 func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f, o, i func(n int) kernels.Buffer) {
 	C := c.Width
-	a.n1, a.rstd1 = o(N*C), f(N)
+	a.n1, a.rstd1 = o(N*C), f(N*c.normStats())
 	if in.attention {
 		a.qkv, a.att = o(N*c.most(Config.QKV)), o(N*c.HeadsWidth())
 	}
 	if c.latent() {
 		a.latent.alloc(c, N, f, o)
 	}
-	if in.both {
-		a.n2, a.rstd2 = o(N*C), f(N)
+	if in.both && c.Branches != OneNorm {
+		a.n2, a.rstd2 = o(N*C), f(N*c.normStats())
 	}
 	if c.QKNorm && in.attention {
 		a.raw, a.qRstd = o(N*c.most(Config.QKV)), f(N*c.queryNorm().Heads)
@@ -272,7 +273,8 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 			ws.kept = append(ws.kept, alloc(int(mostRows(N, ws.parts)*C)))
 		}
 	}
-	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C), alloc(N)
+	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C),
+		alloc(int(N*c.normStats()))
 	ws.h = operand(N * C)
 	ws.tables.alloc(c, N, alloc, operand)
 	ws.lent.alloc(c, N, train, alloc, operand)
@@ -309,8 +311,11 @@ func (ws *Workspace) allocBlockGradients(alloc, operand func(n int) kernels.Buff
 	if c.PerLayer > 0 && ws.adapters == nil {
 		ws.dTables = alloc(N * c.layersWidth())
 	}
-	if c.PostNorms || c.Parallel {
+	if c.PostNorms || c.Parallel || c.Norm != RMSNorm {
 		ws.dPost = alloc(N * c.Width)
+	}
+	if c.Branches != InTurn {
+		ws.dBranch = alloc(N * c.Width)
 	}
 	if c.Experts.Beside {
 		ws.dBeside = [2]kernels.Buffer{alloc(N * c.Width), alloc(N * c.Width)}
@@ -388,6 +393,8 @@ func (ws *Workspace) layerActs(l int) acts {
 		a.x1 = ws.input(l)
 	case !ws.c.mixes(l):
 		a.x1, a.n2, a.rstd2 = ws.input(l), a.n1, a.rstd1
+	case ws.c.Branches == OneNorm:
+		a.n2, a.rstd2 = a.n1, a.rstd1
 	}
 	return a
 }
@@ -409,7 +416,7 @@ func (a *acts) cut(c Config, n int) {
 		}
 	}
 	cut(&a.n1, c.Width)
-	cut(&a.rstd1, 1)
+	cut(&a.rstd1, c.normStats())
 	cut(&a.qkv, c.QKV())
 	cut(&a.raw, c.QKV())
 	cut(&a.qRstd, c.queryNorm().Heads)
@@ -426,7 +433,7 @@ func (a *acts) cut(c Config, n int) {
 	a.per.cut(c, n)
 	cut(&a.x1, c.Width)
 	cut(&a.n2, c.Width)
-	cut(&a.rstd2, 1)
+	cut(&a.rstd2, c.normStats())
 	cut(&a.gateUp, c.Gate.Factors()*c.FFN)
 	cut(&a.act, c.FFN)
 	cut(&a.rawO, c.Width)

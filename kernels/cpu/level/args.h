@@ -119,7 +119,7 @@ struct gelu_args {
 
 #define GATE_PART 1024 // columns in a unit of gates
 
-enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2 };
+enum gate_kind { SILU, GELU_TANH, CLAMPED, RELU2, PLAIN_GELU, PLAIN_GELU_TANH };
 #define GATE_LIMIT 7.0f
 #define GATE_SLOPE 1.702f
 

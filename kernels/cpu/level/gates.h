@@ -41,16 +41,33 @@ INLINE void clamped_gradients(vf *gate, vf *up, vf d) {
 	*up = v_above(*up, most, v_zero(), v_above(v_set1(-GATE_LIMIT), *up, v_zero(), du));
 }
 
-// relu2_units computes parts u0..u1 of rows of relu2, an activation of one factor.
-INLINE void relu2_units(const struct gate_args *g, long u0, long u1, const int back, const int h) {
+// plain_gate returns an activation of one number, with back, a constant, times d's slope.
+INLINE vf plain_gate(vf x, vf d, const int back, const enum gate_kind kind) {
+	if (kind == RELU2) {
+		const vf r = v_above(v_zero(), x, v_zero(), x);
+		return back ? v_mul(d, v_add(r, r)) : v_mul(r, r);
+	}
+	if (kind == PLAIN_GELU_TANH) {
+		vf slope;
+		const vf y = gelu_tanh(x, &slope, back);
+		return back ? v_mul(d, slope) : y;
+	}
+	float in[LANES], along[LANES], out[LANES];
+	v_store(in, x);
+	v_store(along, d);
+	gelu_lanes(out, along, in, LANES, back);
+	return v_load(out);
+}
+
+// plain_units computes parts u0..u1 of rows of such an activation.
+INLINE void plain_units(const struct gate_args *g, long u0, long u1, const int back, const enum gate_kind kind, const int h) {
 	for (long u = u0; u < u1; u++) {
 		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = g->f - from < GATE_PART ? g->f : from + GATE_PART;
 		for (long j = from; j < to; j += LANES) {
 			const int n = lanes_left(to - j);
 			const long at = m * g->f + j;
-			const vf x = ld(g->gate_up, at, n, h), r = v_above(v_zero(), x, v_zero(), x);
-			if (back) st(g->dgate_up, at, v_mul(ld(g->dact, at, n, h), v_add(r, r)), n, h);
-			else st(g->act, at, v_mul(r, r), n, h);
+			const vf x = ld(g->gate_up, at, n, h), d = back ? ld(g->dact, at, n, h) : x;
+			st(back ? g->dgate_up : g->act, at, plain_gate(x, d, back, kind), n, h);
 		}
 	}
 }
@@ -91,8 +108,12 @@ static void gate(const struct gate_args *g, long u0, long u1, int tid) {
 	case 3: gate_units(g, u0, u1, 0, GELU_TANH, 1); return;
 	case 4: gate_units(g, u0, u1, 0, CLAMPED, 0); return;
 	case 5: gate_units(g, u0, u1, 0, CLAMPED, 1); return;
-	case 6: relu2_units(g, u0, u1, 0, 0); return;
-	case 7: relu2_units(g, u0, u1, 0, 1); return;
+	case 6: plain_units(g, u0, u1, 0, RELU2, 0); return;
+	case 7: plain_units(g, u0, u1, 0, RELU2, 1); return;
+	case 8: plain_units(g, u0, u1, 0, PLAIN_GELU, 0); return;
+	case 9: plain_units(g, u0, u1, 0, PLAIN_GELU, 1); return;
+	case 10: plain_units(g, u0, u1, 0, PLAIN_GELU_TANH, 0); return;
+	case 11: plain_units(g, u0, u1, 0, PLAIN_GELU_TANH, 1); return;
 	}
 }
 
@@ -105,7 +126,11 @@ static void gate_backward(const struct gate_args *g, long u0, long u1, int tid) 
 	case 3: gate_units(g, u0, u1, 1, GELU_TANH, 1); return;
 	case 4: gate_units(g, u0, u1, 1, CLAMPED, 0); return;
 	case 5: gate_units(g, u0, u1, 1, CLAMPED, 1); return;
-	case 6: relu2_units(g, u0, u1, 1, 0); return;
-	case 7: relu2_units(g, u0, u1, 1, 1); return;
+	case 6: plain_units(g, u0, u1, 1, RELU2, 0); return;
+	case 7: plain_units(g, u0, u1, 1, RELU2, 1); return;
+	case 8: plain_units(g, u0, u1, 1, PLAIN_GELU, 0); return;
+	case 9: plain_units(g, u0, u1, 1, PLAIN_GELU, 1); return;
+	case 10: plain_units(g, u0, u1, 1, PLAIN_GELU_TANH, 0); return;
+	case 11: plain_units(g, u0, u1, 1, PLAIN_GELU_TANH, 1); return;
 	}
 }

@@ -82,6 +82,8 @@ func fits(c model.Config) error {
 	case model.LlamaNames, model.AfmoeNames:
 	case model.NanoNames:
 		return errors.New("nanochat, whose norms have no weights, has no place in Megatron's layout here")
+	case model.NeoXNames, model.GPT2Names, model.StarNames:
+		return errors.New("GPT-NeoX, GPT-2 and StarCoder2 have no place in Megatron's layout here")
 	default:
 		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}
@@ -101,6 +103,9 @@ func fits(c model.Config) error {
 	if c.ValueNorm || c.LayerScales || c.Experts.Beside || c.Global != (model.Global{}) {
 		errs = append(errs, errors.New("this model has norms of values, heads of two sizes or experts beside a "+
 			"block; Megatron's layout has no place for them"))
+	}
+	if c.Norm != model.RMSNorm || c.Branches != model.InTurn {
+		errs = append(errs, errors.New("this model has LayerNorm; Megatron's layout of it is not supported"))
 	}
 	if c.Sinks || c.Experts.Bias {
 		errs = append(errs, errors.New("this model has attention sinks and experts with biases; Megatron's layout of "+

@@ -1,0 +1,278 @@
+package checkpoint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"exp/train/checkpoint/extent"
+	"exp/train/model"
+)
+
+// This file has the tensors of GPT-NeoX and GPT-2, whose folders have other names for them and other orders of their
+// elements. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then those
+// of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
+
+// naming says how a family's published names begin where names here begin otherwise; longer beginnings come first.
+type naming struct {
+	here, published []string // one for one
+	layers          string   // how the names of layers begin
+	dropped         []string // ends of names of tensors that hold no weights
+}
+
+func namingOf(n model.LayerNames) (naming, bool) {
+	switch n {
+	case model.NeoXNames:
+		return naming{here: []string{embedding, backbonePrefix + "norm.", lmHead},
+			published: []string{"gpt_neox.embed_in.weight", "gpt_neox.final_layer_norm.", "embed_out.weight"},
+			layers:    "gpt_neox.layers.",
+			dropped:   []string{".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"}}, true
+	case model.GPT2Names:
+		return naming{here: []string{embedding, backbonePrefix + "embed_positions.", backbonePrefix + "norm."},
+			published: []string{"transformer.wte.weight", "transformer.wpe.", "transformer.ln_f."},
+			layers:    "transformer.h.", dropped: []string{".attn.bias", ".attn.masked_bias"}}, true
+	}
+	return naming{}, false
+}
+
+// norms are GPT-2's names of a layer's norms, and those here.
+func gpt2Norms() *strings.Replacer {
+	return strings.NewReplacer(".ln_1.", ".input_layernorm.", ".ln_2.", ".post_attention_layernorm.")
+}
+
+const layersHere = backbonePrefix + "layers."
+
+// toHere returns the name here of a published tensor, which may lack the first part of its name.
+func (n naming) toHere(name string) (string, bool) {
+	for _, end := range n.dropped {
+		if strings.HasSuffix(name, end) {
+			return "", false
+		}
+	}
+	adapter, rest := "", name
+	if cut, ok := strings.CutPrefix(name, adapterPrefix); ok {
+		adapter, rest = adapterPrefix, cut
+	}
+	first, _, _ := strings.Cut(n.layers, ".")
+	for i, from := range append(n.published, n.layers) {
+		to := append(n.here, layersHere)[i]
+		for _, begin := range []string{from, strings.TrimPrefix(from, first+".")} {
+			if cut, ok := strings.CutPrefix(rest, begin); ok {
+				if i == len(n.published) {
+					cut = strings.TrimPrefix(gpt2Norms().Replace("."+cut), ".")
+				}
+				return adapter + to + cut, true
+			}
+		}
+	}
+	return name, true
+}
+
+// toPublished returns the published name of a tensor.
+func (n naming) toPublished(name string) string {
+	adapter, rest := "", name
+	if cut, ok := strings.CutPrefix(name, adapterPrefix); ok {
+		adapter, rest = adapterPrefix, cut
+	}
+	for i, from := range n.here {
+		if cut, ok := strings.CutPrefix(rest, from); ok {
+			return adapter + n.published[i] + cut
+		}
+	}
+	if cut, ok := strings.CutPrefix(rest, layersHere); ok {
+		if n.layers == "transformer.h." {
+			cut = strings.NewReplacer(".input_layernorm.", ".ln_1.", ".post_attention_layernorm.", ".ln_2.").Replace(cut)
+		}
+		return adapter + n.layers + cut
+	}
+	return name
+}
+
+// order is another order of the elements of a tensor: runs of so many bytes, at the places of loops (extent.Strided).
+type order struct {
+	run   int64
+	loops []extent.Loop
+}
+
+// extent returns the elements in that order.
+func (o order) extent(x extent.Extent) extent.Extent { return extent.Strided(x, 0, o.run, o.loops...) }
+
+// bytes does so for elements in memory.
+func (o order) bytes(b []byte) []byte {
+	out, first, second := make([]byte, 0, len(b)), o.loops[0], o.loops[1]
+	for i := range first.N {
+		for j := range second.N {
+			at := i*first.Stride + j*second.Stride
+			out = append(out, b[at:at+o.run]...)
+		}
+	}
+	return out
+}
+
+// fusedHeads reports whether rows of a tensor are those of GPT-NeoX's query_key_value.
+func fusedHeads(name string) bool {
+	return strings.Contains(name, ".query_key_value.") && !strings.HasSuffix(name, ".lora_A.weight")
+}
+
+// transposedMap reports whether a name is that of a weight of GPT-2's linear maps.
+func transposedMap(name string) bool {
+	for _, end := range []string{".c_attn.weight", ".c_proj.weight", ".c_fc.weight"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// ordered returns the order and the shape that a tensor has published, or here if it is published; same if it is the
+// same.
+func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []int, same bool) {
+	size := int64(t.DType.bits() / 8)
+	switch {
+	case n.layers == "transformer.h." && transposedMap(t.Name) && len(t.Shape) == 2:
+		rows, columns := int64(t.Shape[0]), int64(t.Shape[1])
+		return order{size, []extent.Loop{{N: columns, Stride: size}, {N: rows, Stride: columns * size}}},
+			[]int{t.Shape[1], t.Shape[0]}, false
+	case n.layers == "gpt_neox.layers." && fusedHeads(t.Name) && len(t.Shape) > 0 && heads > 0 && t.Len() > 0 &&
+		t.Shape[0]%(3*heads) == 0:
+		H, D := int64(heads), int64(t.Shape[0]/(3*heads))
+		run := D * int64(t.Len()/t.Shape[0]) * size // the rows of a head's queries, keys or values
+		parts := []extent.Loop{{N: H, Stride: run}, {N: 3, Stride: H * run}}
+		if published {
+			parts = []extent.Loop{{N: 3, Stride: run}, {N: H, Stride: 3 * run}}
+		}
+		return order{run, parts}, t.Shape, false
+	}
+	return order{}, t.Shape, true
+}
+
+// inOrder puts the elements x of a published tensor into the order that they have here.
+func (n naming) inOrder(x []float32, t Tensor, heads int) {
+	t.DType = F32
+	o, _, same := n.ordered(t, heads, true)
+	if same {
+		return
+	}
+	old, to, run := slices.Clone(x), 0, int(o.run)/4
+	for i := range o.loops[0].N {
+		for j := range o.loops[1].N {
+			at := int(i*o.loops[0].Stride+j*o.loops[1].Stride) / 4
+			to += copy(x[to:to+run], old[at:at+run])
+		}
+	}
+}
+
+// publishedAs returns the family whose published names these are.
+func (t *Tensors) publishedAs() (n naming, ok bool) {
+	for family, mark := range map[model.LayerNames][]string{
+		model.NeoXNames: {"gpt_neox.embed_in.weight", "embed_in.weight"},
+		model.GPT2Names: {"transformer.wpe.weight", "wpe.weight"}} {
+		for _, name := range mark {
+			if _, there := t.where[name]; there {
+				return namingOf(family)
+			}
+		}
+	}
+	return naming{}, false
+}
+
+// publishedNames gives tensors of GPT-NeoX and GPT-2 the names and the order that they have here.
+func (t *Tensors) publishedNames() error {
+	n, ok := t.publishedAs()
+	if !ok {
+		return nil
+	}
+	if err := t.rename(n.toHere); err != nil {
+		return err
+	}
+	heads := 0
+	for name, p := range maps.Clone(t.where) {
+		if p.DType.bits()%8 != 0 {
+			continue
+		}
+		if n.layers == "gpt_neox.layers." && fusedHeads(name) && heads == 0 {
+			var err error
+			if heads, err = t.attentionHeads(name); err != nil {
+				return err
+			}
+		}
+		o, shape, same := n.ordered(p.Tensor, heads, true)
+		if same {
+			continue
+		}
+		delete(t.where, name)
+		if err := t.put(t.path, p.derived(name, shape, o.extent)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attentionHeads returns the number of heads in the model's config.json, in whose order the named tensor's rows are.
+func (t *Tensors) attentionHeads(name string) (heads int, err error) {
+	dir := TextsFolder(t.path)
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil { // the weights may be one file in the folder
+		raw, err = readSmall(filepath.Join(filepath.Dir(dir), configFile), maxConfig)
+	}
+	r := settings{}
+	if err == nil && json.Unmarshal(raw, &r.values) == nil {
+		r.maybe("num_attention_heads", &heads)
+	}
+	if heads < 1 || heads > maxHeads {
+		return 0, &Error{Op: "read", Path: t.path, Tensor: name,
+			Err:  fmt.Errorf("its rows are in the order of heads, and no config.json says how many there are"),
+			Hint: "put the model's config.json, with num_attention_heads, next to its weights"}
+	}
+	return heads, nil
+}
+
+// publish returns a list of tensors of a model of configuration c under their published names, where turn has put the
+// elements of some into their published order.
+func publish[T any](list []T, of func(T) Tensor, stack func(to Tensor, parts []T) T,
+	turn func(to Tensor, x T, o order) T, c model.Config) []T {
+	list = publishHybrid(list, of, stack)
+	n, ok := namingOf(c.Names)
+	if !ok {
+		return list
+	}
+	var out []T
+	for _, x := range list {
+		t := of(x)
+		o, shape, same := n.ordered(t, c.Heads, false)
+		to := Tensor{Name: n.toPublished(t.Name), DType: t.DType, Shape: shape}
+		if same {
+			out = append(out, stack(to, []T{x}))
+		} else {
+			out = append(out, turn(to, x, o))
+		}
+	}
+	return out
+}
+
+// turnedPacked, turnedExtent and turnedSource put a tensor's elements into another order.
+func turnedPacked(to Tensor, x packedTensor, o order) packedTensor {
+	x.from.Tensor, x.from.composed, x.from.replicas = to, true, nil
+	x.from.data = o.extent(x.from.data)
+	return x
+}
+
+func turnedExtent(to Tensor, x extent.Tensor, o order) extent.Tensor {
+	return extent.Tensor{Name: to.Name, Stored: to.Name, DType: string(to.DType), Shape: to.Shape, Data: o.extent(x.Data)}
+}
+
+func turnedSource(to Tensor, x Source, o order) Source {
+	return Source{Tensor: to, Raw: func(w io.Writer) error {
+		var b bytes.Buffer
+		if err := x.Raw(&b); err != nil {
+			return err
+		}
+		_, err := w.Write(o.bytes(b.Bytes()))
+		return err
+	}}
+}
