@@ -81,7 +81,9 @@ func RunFolder(ctx context.Context, be Device, single Meter, o FolderOptions, w 
 		return nil, fmt.Errorf("bench: a prompt of %d tokens and %d new ones need more than the model's %d positions",
 			o.Prompt, o.New, c.MaxPositions)
 	}
-	c.MaxPositions = o.Prompt + o.New + 1 // the tables need no more
+	if !c.Learned {
+		c.MaxPositions = o.Prompt + o.New + 1 // the tables need no more
+	}
 	s := newSuite(ctx, be, single, w)
 	s.o.Repeat, s.o.Time = o.Repeat, o.Time
 	s.report.Settings = Settings{Prompt: o.Prompt, New: o.New, Repeat: o.Repeat}

@@ -73,7 +73,9 @@ func Logits(be kernels.Backend, f Folder, sequences [][]int32, w io.Writer) erro
 	if err != nil {
 		return err
 	}
-	c.MaxPositions = longest // the tables need not be longer
+	if !c.Learned {
+		c.MaxPositions = longest // the tables need not be longer
+	}
 	p, err := open(be, c, f)
 	if err != nil {
 		return err

@@ -175,6 +175,36 @@ func TestNanochat(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
+// The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM and OLMo.
+func TestLayerNorms(t *testing.T) {
+	for i, c := range layerNorms() {
+		recipes := [][]string{{"grpo"}, {"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}}
+		if i < 3 {
+			recipes = append(recipes, []string{"grpo", "model.dtype=bf16"}, []string{"ppo", "compute.recompute=true"})
+		}
+		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), recipes)
+	}
+}
+
+// layerNorms are toys of these families.
+func layerNorms() []model.Config {
+	plain := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1, Norm: model.LayerNorm}
+	neoX, gpt2, cohere, star, stable, olmo := plain, plain, plain, plain, plain, plain
+	neoX.KVHeads, neoX.Rotary, neoX.Fused, neoX.QKVBias, neoX.OutBias, neoX.FFNBias = 4, 2, true, true, true, true
+	neoX.Gate, neoX.Names, neoX.Branches = kernels.PlainGELU, model.NeoXNames, model.TwoNorms
+	gpt2.KVHeads, gpt2.Fused, gpt2.QKVBias, gpt2.OutBias, gpt2.FFNBias = 4, true, true, true, true
+	gpt2.Gate, gpt2.Names, gpt2.Learned = kernels.PlainGELUTanh, model.GPT2Names, true
+	gpt2.NoRope, gpt2.TieEmbeddings = []bool{true, true}, true
+	cohere.Norm, cohere.Branches, cohere.Interleaved, cohere.LogitDivisor = model.WeightLayerNorm, model.OneNorm, true, 4
+	cohere.TieEmbeddings, cohere.Window, cohere.Windowed, cohere.NoRope = true, 8, []bool{true, false}, []bool{false, true}
+	star.QKVBias, star.OutBias, star.FFNBias, star.Gate = true, true, true, kernels.PlainGELUTanh
+	star.Names = model.StarNames
+	stable.QKVBias, stable.Branches, stable.Rotary = true, model.OneNorm, 4
+	olmo.Norm = model.PlainLayerNorm
+	return []model.Config{neoX, gpt2, cohere, star, stable, olmo}
+}
+
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {

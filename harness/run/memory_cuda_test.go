@@ -104,6 +104,16 @@ func TestGemmaFourOnCUDA(t *testing.T) {
 	}
 }
 
+// So do models with LayerNorm.
+func TestLayerNormsOnCUDA(t *testing.T) {
+	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
+		t.Skip("needs the fake driver: make cuda")
+	}
+	for i, c := range layerNorms() {
+		learnsOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c), i%3)
+	}
+}
+
 // learnsOnCUDA runs a model on the CPU and on the fake driver, with the chosen ones of three settings unless
 // EXP_TEST_ALL asks for all.
 func learnsOnCUDA(t *testing.T, dir string, chosen ...int) {

@@ -268,7 +268,9 @@ func (r *reinforcement) processModel(load func(h model.Heads, trainable bool, pa
 
 // sameShape returns an error unless the model in a folder has the policy's architecture.
 func sameShape(folder string, own, policy model.Config) error {
-	own.InitStd, own.MaxPositions = policy.InitStd, policy.MaxPositions // which weights do not depend on
+	if own.InitStd = policy.InitStd; !own.Learned {
+		own.MaxPositions = policy.MaxPositions // which weights do not depend on
+	}
 	if reflect.DeepEqual(own, policy) {
 		return nil
 	}

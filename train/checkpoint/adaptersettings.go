@@ -204,7 +204,8 @@ func harmlessSettings() []string {
 		"auto_mapping", "peft_version",
 		"inference_mode", "init_lora_weights", "loftq_config", "eva_config", "corda_config", "lora_ga_config",
 		"megatron_core", "qalora_group_size",
-		"runtime_config", "ensure_weight_tying"}
+		"runtime_config", "ensure_weight_tying",
+		"fan_in_fan_out"} // PEFT looks at the map itself: GPT-2's are transposed
 }
 
 // words describes the settings for people, one per line.

@@ -60,7 +60,9 @@ func goldenConfig(t *testing.T, dir string) model.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.MaxPositions = 128
+	if !c.Learned {
+		c.MaxPositions = 128
+	}
 	return c
 }
 

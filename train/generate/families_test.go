@@ -124,6 +124,27 @@ func families() map[string]model.Config {
 			c.QKNorm, c.LateQKNorm, c.UnitOffset, c.Gate, c.Names = true, true, true, kernels.ReLU2, model.NanoNames
 			c.LogitCap = 15
 		}),
+		"gpt-neox": with(func(c *model.Config) {
+			c.KVHeads, c.Rotary, c.Fused, c.QKVBias, c.OutBias, c.FFNBias = c.Heads, 4, true, true, true, true
+			c.Gate, c.Names, c.Norm, c.Branches = kernels.PlainGELU, model.NeoXNames, model.LayerNorm, model.TwoNorms
+		}),
+		"gpt2": with(func(c *model.Config) {
+			c.KVHeads, c.Fused, c.QKVBias, c.OutBias, c.FFNBias = c.Heads, true, true, true, true
+			c.Gate, c.Names, c.Norm, c.Learned = kernels.PlainGELUTanh, model.GPT2Names, model.LayerNorm, true
+			c.NoRope, c.TieEmbeddings = []bool{true, true}, true
+		}),
+		"cohere2": with(func(c *model.Config) {
+			c.Interleaved, c.Norm, c.Branches, c.LogitDivisor = true, model.WeightLayerNorm, model.OneNorm, 4
+			c.Window, c.Windowed, c.NoRope = 9, []bool{true, false}, []bool{false, true}
+		}),
+		"starcoder2": with(func(c *model.Config) {
+			c.QKVBias, c.OutBias, c.FFNBias, c.Gate = true, true, true, kernels.PlainGELUTanh
+			c.Names, c.Norm = model.StarNames, model.LayerNorm
+		}),
+		"stablelm": with(func(c *model.Config) {
+			c.Rotary, c.Norm, c.Branches = 4, model.LayerNorm, model.OneNorm
+		}),
+		"olmo":    with(func(c *model.Config) { c.Norm = model.PlainLayerNorm }),
 		"hunyuan": with(func(c *model.Config) { c.QKNorm, c.LateQKNorm = true, true }),
 		"deepseek": with(func(c *model.Config) {
 			c.QKVBias, c.KVHeads, c.Head, c.Rotary = false, c.Heads, 20, 8

@@ -72,6 +72,28 @@ func bare() model.Config {
 	return c
 }
 
+// layerNormed is small as GPT-NeoX is: attention beside the feed-forward block, LayerNorm and biases everywhere.
+func layerNormed() model.Config {
+	c := small
+	c.QKNorm, c.KVHeads, c.Fused, c.OutBias, c.FFNBias = false, c.Heads, true, true, true
+	c.Gate, c.Names, c.Norm, c.Branches = kernels.PlainGELU, model.NeoXNames, model.LayerNorm, model.TwoNorms
+	return c
+}
+
+// placed is small as GPT-2 is, with learned positions.
+func placed() model.Config {
+	c := layerNormed()
+	c.Gate, c.Names, c.Branches, c.Learned, c.NoRope = kernels.PlainGELUTanh, model.GPT2Names, model.InTurn, true, []bool{true}
+	return c
+}
+
+// shared is small as Cohere is: one norm for both blocks.
+func shared() model.Config {
+	c := small
+	c.QKNorm, c.Interleaved, c.Norm, c.Branches, c.LogitDivisor = false, true, model.WeightLayerNorm, model.OneNorm, 4
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -253,7 +275,8 @@ func rowsOf(b *model.Backbone) model.Rows {
 
 func sameModel(t *testing.T, k kind, sizes ...int) {
 	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
-		gated(), bare()} {
+		gated(), bare(),
+		layerNormed(), placed(), shared()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -269,6 +292,12 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		block := []string{"mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"}
 		if c.Names == model.NanoNames {
 			block = []string{"mlp.fc1", "mlp.fc2"}
+		}
+		switch c.Names {
+		case model.NeoXNames:
+			maps, block = []string{"attention.query_key_value", "attention.dense"}, []string{"mlp.dense_h_to_4h", "mlp.dense_4h_to_h"}
+		case model.GPT2Names:
+			maps, block = []string{"attn.c_attn", "attn.c_proj"}, []string{"mlp.c_fc", "mlp.c_proj"}
 		}
 		for _, w := range append(maps, block...) {
 			cut = append(cut, fmt.Sprintf("model.layers.%d.%s.weight", c.Layers-1, w))
