@@ -194,7 +194,8 @@ func tile(path string, entries []entry, dataLen int64) error {
 
 // WriteSafetensors writes a safetensors file. Equal tensors give equal bytes whatever their
 // order in the slice: larger elements come first, so that all are aligned, then names
-// ascend; the metadata is {"format":"pt"}, which Hugging Face's loaders require. It returns
+// ascend; the metadata is {"format":"pt"}, which Hugging Face's loaders require, with the number of heads if the order
+// of rows depends on it. It returns
 // errors of w and of the sources. It panics if two tensors have one name.
 func WriteSafetensors(w io.Writer, tensors []Source) error {
 	sorted := inFileOrder(tensors)
@@ -223,7 +224,11 @@ func inFileOrder(tensors []Source) []Source {
 
 // header returns the length and the JSON of the header for tensors in this order.
 func header(tensors []Source) []byte {
-	b := []byte(`{"` + metadataKey + `":{"format":"pt"}`)
+	b := []byte(`{"` + metadataKey + `":{"format":"pt"`)
+	if i := slices.IndexFunc(tensors, func(s Source) bool { return s.heads > 0 }); i >= 0 {
+		b = fmt.Appendf(b, `,"%s":"%d"`, headsKey, tensors[i].heads)
+	}
+	b = append(b, '}')
 	seen := map[string]bool{metadataKey: true}
 	var at int64
 	for _, s := range tensors {

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"os"
@@ -50,7 +51,19 @@ func storedTensors(t *testing.T, path string) map[string]stored {
 	return list
 }
 
-// neoXNames and gpt2LayerNames are what transformers calls the tensors of a layer.
+// sources returns tensors to write.
+func sources(tensors map[string]stored) (list []Source) {
+	for name, s := range tensors {
+		var raw []byte
+		for _, v := range s.Values {
+			raw = appendF32(raw, v)
+		}
+		list = append(list, source(name, F32, s.Shape, string(raw)))
+	}
+	return list
+}
+
+// neoXLayerNames and gpt2LayerNames are what transformers calls the tensors of a layer.
 func neoXLayerNames() []string {
 	return []string{"input_layernorm.weight", "input_layernorm.bias", "post_attention_layernorm.weight",
 		"post_attention_layernorm.bias", "attention.query_key_value.weight", "attention.query_key_value.bias",
@@ -126,6 +139,14 @@ func TestPublishedTensors(t *testing.T) {
 			}
 		}
 		os.Remove(filepath.Join(to, configFile))
+		again, err := OpenFile(filepath.Join(to, "model.safetensors")) // which says how many heads there are
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(again.holds(sources(here)), again.Close()); err != nil {
+			t.Error(err)
+		}
+		writeTensors(t, filepath.Join(to, "model.safetensors"), sources(got)...)
 		if _, err := OpenFolder(to); err == nil || !strings.Contains(err.Error(), "in the order of heads") {
 			t.Errorf("without config.json: got %v", err)
 		}
@@ -157,15 +178,11 @@ func TestPublishedFoldersCompute(t *testing.T) {
 		tensors := storedTensors(t, filepath.Join(to, "model.safetensors"))
 		for _, bare := range []bool{false, true} {
 			var list []Source
-			for name, s := range tensors {
-				var raw []byte
-				for _, v := range s.Values {
-					raw = appendF32(raw, v)
-				}
+			for _, x := range sources(tensors) {
 				if bare {
-					name = strings.TrimPrefix(name, first+".")
+					x.Name = strings.TrimPrefix(x.Name, first+".")
 				}
-				list = append(list, source(name, F32, s.Shape, string(raw)))
+				list = append(list, x)
 			}
 			begin := n.layers
 			if bare {

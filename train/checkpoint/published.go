@@ -2,12 +2,14 @@ package checkpoint
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"exp/train/checkpoint/extent"
@@ -97,6 +99,7 @@ func (n naming) toPublished(name string) string {
 type order struct {
 	run   int64
 	loops []extent.Loop
+	heads int // in whose order rows are; 0: in none
 }
 
 // extent returns the elements in that order.
@@ -136,7 +139,7 @@ func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []i
 	switch {
 	case n.layers == "transformer.h." && transposedMap(t.Name) && len(t.Shape) == 2:
 		rows, columns := int64(t.Shape[0]), int64(t.Shape[1])
-		return order{size, []extent.Loop{{N: columns, Stride: size}, {N: rows, Stride: columns * size}}},
+		return order{run: size, loops: []extent.Loop{{N: columns, Stride: size}, {N: rows, Stride: columns * size}}},
 			[]int{t.Shape[1], t.Shape[0]}, false
 	case n.layers == "gpt_neox.layers." && fusedHeads(t.Name) && len(t.Shape) > 0 && heads > 0 && t.Len() > 0 &&
 		t.Shape[0]%(3*heads) == 0:
@@ -146,7 +149,7 @@ func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []i
 		if published {
 			parts = []extent.Loop{{N: 3, Stride: run}, {N: H, Stride: 3 * run}}
 		}
-		return order{run, parts}, t.Shape, false
+		return order{run, parts, heads}, t.Shape, false
 	}
 	return order{}, t.Shape, true
 }
@@ -215,6 +218,9 @@ func (t *Tensors) publishedNames() error {
 
 // attentionHeads returns the number of heads in the model's config.json, in whose order the named tensor's rows are.
 func (t *Tensors) attentionHeads(name string) (heads int, err error) {
+	if heads := t.notedHeads(); heads > 0 {
+		return heads, nil
+	}
 	dir := TextsFolder(t.path)
 	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
 	if err != nil { // the weights may be one file in the folder
@@ -222,7 +228,7 @@ func (t *Tensors) attentionHeads(name string) (heads int, err error) {
 	}
 	r := settings{}
 	if err == nil && json.Unmarshal(raw, &r.values) == nil {
-		r.maybe("num_attention_heads", &heads)
+		r.maybe(headsKey, &heads)
 	}
 	if heads < 1 || heads > maxHeads {
 		return 0, &Error{Op: "read", Path: t.path, Tensor: name,
@@ -230,6 +236,34 @@ func (t *Tensors) attentionHeads(name string) (heads int, err error) {
 			Hint: "put the model's config.json, with num_attention_heads, next to its weights"}
 	}
 	return heads, nil
+}
+
+// headsKey is the number of heads in the metadata of a file whose rows are in their order.
+const headsKey = "num_attention_heads"
+
+// notedHeads returns that number, 0 if no file has it.
+func (t *Tensors) notedHeads() int {
+	for _, f := range t.files {
+		var prefix [8]byte
+		if _, err := f.ReadAt(prefix[:], 0); err != nil {
+			continue
+		}
+		n := binary.LittleEndian.Uint64(prefix[:])
+		if n > maxHeader {
+			continue // another format
+		}
+		var header struct {
+			Metadata map[string]string `json:"__metadata__"`
+		}
+		raw := make([]byte, n)
+		if _, err := f.ReadAt(raw, 8); err != nil || json.Unmarshal(raw, &header) != nil {
+			continue
+		}
+		if heads, err := strconv.Atoi(header.Metadata[headsKey]); err == nil && heads > 0 && heads <= maxHeads {
+			return heads
+		}
+	}
+	return 0
 }
 
 // publish returns a list of tensors of a model of configuration c under their published names, where turn has put the
@@ -267,7 +301,7 @@ func turnedExtent(to Tensor, x extent.Tensor, o order) extent.Tensor {
 }
 
 func turnedSource(to Tensor, x Source, o order) Source {
-	return Source{Tensor: to, Raw: func(w io.Writer) error {
+	return Source{Tensor: to, heads: o.heads, Raw: func(w io.Writer) error {
 		var b bytes.Buffer
 		if err := x.Raw(&b); err != nil {
 			return err

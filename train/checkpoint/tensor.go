@@ -110,6 +110,8 @@ type Source struct {
 	// Raw writes the Bytes() bytes of the elements, little-endian, row-major. It returns
 	// w's errors unchanged.
 	Raw func(w io.Writer) error
+
+	heads int // in whose order its rows are (published.go); 0: in none
 }
 
 // NamedBuffer is a buffer stored in a file under a name.

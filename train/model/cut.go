@@ -16,6 +16,8 @@ type Cutter interface {
 	CutLen(out, in int) (packed, packedT int)
 	// OutputLen returns those of the output projection, of which each rank has a copy of all rows.
 	OutputLen(out, in int) (packed, packedT int)
+	// AddRows adds row m of dout [M,C] to row ids[m] of dtable, which is whole on every rank.
+	AddRows(dtable, dout, ids kernels.Buffer, C int)
 	// Complete gives each rank all rows of x [M,width]; before, each has its part.
 	Complete(x kernels.Buffer, width int)
 }

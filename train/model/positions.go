@@ -41,7 +41,13 @@ func (m *Model) addPositions(x, pos, t kernels.Buffer) {
 
 // positionsBackward adds dx, the gradient of embeddings, to that of the table.
 func (m *Model) positionsBackward(ws *Workspace, dx kernels.Buffer) {
-	if !m.positions.d.Empty() {
-		m.be.EmbedBackward(m.positions.d, dx, ws.pos.dev.Slice(0, ws.n), m.Config.Width, 1)
+	if m.positions.d.Empty() {
+		return
+	}
+	pos := ws.pos.dev.Slice(0, ws.n)
+	if x, ok := m.be.(Cutter); ok {
+		x.AddRows(m.positions.d, dx, pos, m.Config.Width)
+	} else {
+		m.be.EmbedBackward(m.positions.d, dx, pos, m.Config.Width, 1)
 	}
 }

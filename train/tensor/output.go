@@ -144,6 +144,11 @@ func (b *Backend) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale 
 	b.Sync()
 }
 
+// AddRows implements model.Cutter: all ranks have the same rows.
+func (b *Backend) AddRows(dtable, dout, ids kernels.Buffer, C int) {
+	b.Backend.EmbedBackward(dtable, dout, ids, C, 1)
+}
+
 // owner returns the rank that holds row i of n.
 func (b *Backend) owner(i, n int) int {
 	size := b.group.Size()
