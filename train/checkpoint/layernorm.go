@@ -101,8 +101,8 @@ func neoXKeys(r *settings) {
 	top, inside := 0.0, 0.0
 	if in := r.inner("rope_parameters"); in != nil && r.maybe("partial_rotary_factor", &top) &&
 		in.maybe("partial_rotary_factor", &inside) && top != inside {
-		r.problem("rotary_pct is %g, but rope_parameters says %g: transformers 4 and 5 would read different models", top,
-			inside)
+		r.problem("rotary_pct is %g, but rope_parameters says %g: transformers 4 and 5 would read different models",
+			top, inside)
 	}
 }
 

@@ -52,7 +52,8 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		return nil, err
 	}
 	plain, heads := x.sources(be, tensors, as)
-	published := publish(fuseExperts(plain, sourceTensor, fusedSource), sourceTensor, stackedSource, turnedSource, x.Config)
+	fused := fuseExperts(plain, sourceTensor, fusedSource)
+	published := publish(fused, sourceTensor, stackedSource, turnedSource, x.Config)
 	contents := weightContents(published, o.shardBytes())
 	for name, list := range heads {
 		contents[name] = func(w io.Writer) error { return WriteSafetensors(w, list) }

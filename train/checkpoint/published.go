@@ -42,7 +42,7 @@ func namingOf(n model.LayerNames) (naming, bool) {
 	return naming{}, false
 }
 
-// norms are GPT-2's names of a layer's norms, and those here.
+// gpt2Norms replaces GPT-2's names of a layer's norms by those here.
 func gpt2Norms() *strings.Replacer {
 	return strings.NewReplacer(".ln_1.", ".input_layernorm.", ".ln_2.", ".post_attention_layernorm.")
 }
@@ -88,7 +88,8 @@ func (n naming) toPublished(name string) string {
 	}
 	if cut, ok := strings.CutPrefix(rest, layersHere); ok {
 		if n.layers == "transformer.h." {
-			cut = strings.NewReplacer(".input_layernorm.", ".ln_1.", ".post_attention_layernorm.", ".ln_2.").Replace(cut)
+			norms := strings.NewReplacer(".input_layernorm.", ".ln_1.", ".post_attention_layernorm.", ".ln_2.")
+			cut = norms.Replace(cut)
 		}
 		return adapter + n.layers + cut
 	}
@@ -297,7 +298,8 @@ func turnedPacked(to Tensor, x packedTensor, o order) packedTensor {
 }
 
 func turnedExtent(to Tensor, x extent.Tensor, o order) extent.Tensor {
-	return extent.Tensor{Name: to.Name, Stored: to.Name, DType: string(to.DType), Shape: to.Shape, Data: o.extent(x.Data)}
+	return extent.Tensor{Name: to.Name, Stored: to.Name, DType: string(to.DType), Shape: to.Shape,
+		Data: o.extent(x.Data)}
 }
 
 func turnedSource(to Tensor, x Source, o order) Source {

@@ -75,8 +75,7 @@ func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
 // onGate reports whether a gate or an up projection has an adapter.
 func (a *Adapters) onGate() bool {
 	return a != nil && slices.ContainsFunc(a.Targets, func(t string) bool {
-		return slices.Contains([]string{"gate_proj", "up_proj", "gate_up_proj", "input_linear", "w1", "w3", "dense_h_to_4h",
-			"c_fc"}, t)
+		return slices.Contains([]string{"gate_proj", "up_proj", "gate_up_proj", "input_linear", "w1", "w3"}, t)
 	})
 }
 

@@ -10,9 +10,10 @@
 //
 // with linear attention, Mamba-2 or a short convolution instead of the first in some layers of some families
 // (delta.go), one of the two alone in a layer of Nemotron-H, attention beside Mamba-2 in Falcon-H1 (parallel.go), and
-// what AFMoE (attentiongate.go) and Gemma 4 add (gemma4.go, perlayer.go); then a final RMSNorm and up to three heads:
-// the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head. Every linear map of a layer
-// may have a low-rank adapter.
+// what AFMoE (attentiongate.go) and Gemma 4 add (gemma4.go, perlayer.go); in GPT-NeoX, GPT-2, Cohere and others
+// LayerNorm (layernorm.go), both blocks side by side (branches.go) or learned positions (positions.go); then a final
+// norm and up to three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head.
+// Every linear map of a layer may have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
 // gradients lie in a second arena of the same layout. Frozen weights may instead lie in a

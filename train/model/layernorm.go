@@ -3,16 +3,14 @@ package model
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"exp/kernels"
 )
 
-// This file has the norms of GPT-NeoX, GPT-2, Cohere, StarCoder2, StableLM and OLMo 1: LayerNorm (Ba, Kiros and Hinton,
-// arXiv:1607.06450) instead of RMSNorm. Those of queries and keys are not here: such models have none that are
-// supported.
+// This file has the norms of GPT-NeoX, GPT-2, Cohere, StarCoder2, StableLM and OLMo 1: LayerNorm (Ba, Kiros and
+// Hinton, arXiv:1607.06450) instead of RMSNorm. Models with LayerNorm of queries and keys are not supported.
 
 // NormKind is what normalises the residual stream.
 type NormKind string
@@ -54,7 +52,8 @@ func (x *layout) norm(c Config, name string) {
 	}
 }
 
-// streamNorm binds a norm of the residual stream. A part that it lacks is constant: ones for a weight, zeros for a bias.
+// streamNorm binds a norm of the residual stream. A part that it lacks is constant: ones for a weight, zeros for a
+// bias.
 func (b *binder) streamNorm(name string) norm {
 	C := b.Config.Width
 	v := b.vector(name)
@@ -118,8 +117,8 @@ func (c Config) validateLayerNorm() (errs []error) {
 		bad("blocks cannot join the residual stream as %q", string(c.Branches))
 	}
 	other := c.UnitOffset || c.PostNorms || c.QKNorm || c.ResidualScale != 0 || c.LayerScales || c.hasLinear() ||
-		c.latent() || c.Sparse != nil || c.Parallel || c.PerLayer > 0 || c.bareNorms() || c.NoMixer != nil || c.NoFFN != nil ||
-		c.OutputGate || c.GateMap
+		c.latent() || c.Sparse != nil || c.Parallel || c.PerLayer > 0 || c.bareNorms() || c.NoMixer != nil ||
+		c.NoFFN != nil || c.OutputGate || c.GateMap || c.Sinks
 	if other && (c.Norm != RMSNorm || c.Branches != InTurn || c.Learned) {
 		errs = append(errs, errors.New("model: LayerNorm, blocks side by side and learned positions go with plain "+
 			"attention and dense feed-forward blocks alone, without norms after them or of queries and keys"))
@@ -130,7 +129,7 @@ func (c Config) validateLayerNorm() (errs []error) {
 	if c.NoRope == nil || slices.Contains(c.NoRope, false) {
 		bad("a model with learned positions has no rotary ones")
 	}
-	if c.EmbedScale != 0 && math.Abs(c.EmbedScale-1) > 0 {
+	if c.EmbedScale != 0 {
 		bad("embeddings with learned positions have no scale")
 	}
 	return errs

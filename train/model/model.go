@@ -349,9 +349,9 @@ func (b *binder) layer(l int) layer {
 	c := b.Config
 	s := c.linears(l)
 	before1, after1, before2, after2 := c.norms(l)
-	y := layer{norm1: b.streamNorm(before1), norm2: b.streamNorm(before2), post1: b.vector(after1), post2: b.vector(after2),
-		attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l), own: c.at(l), number: l,
-		per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
+	y := layer{norm1: b.streamNorm(before1), norm2: b.streamNorm(before2), post1: b.vector(after1),
+		post2: b.vector(after2), attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l),
+		own: c.at(l), number: l, per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
 		mixes: c.mixes(l), feeds: c.feeds(l), attends: c.attends(l)}
 	switch {
 	case !y.mixes:

@@ -68,8 +68,8 @@ func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 // Hidden reports whether the tensor is a matrix that maps activations to activations: neither a table of
 // tokens, nor the output head or an auxiliary one, nor a vector or a constant.
 func (t Tensor) Hidden() bool {
-	return !t.vector() && !t.Auxiliary() && !slices.Contains([]string{embedName, outputName, layerTable, positionTable},
-		t.Name)
+	tables := []string{embedName, outputName, layerTable, positionTable}
+	return !t.vector() && !t.Auxiliary() && !slices.Contains(tables, t.Name)
 }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear

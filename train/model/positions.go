@@ -2,8 +2,8 @@ package model
 
 import "exp/kernels"
 
-// This file has GPT-2's learned positions: a table [MaxPositions,C], whose row p is added to the embedding of the token
-// at position p of its sequence. Every rank of those that share products has it whole.
+// This file has GPT-2's learned positions: a table [MaxPositions,C], whose row p is added to the embedding of the
+// token at position p of its sequence. Every rank of those that share products has it whole.
 
 const positionTable = "model.embed_positions.weight"
 

@@ -93,6 +93,11 @@ type uncut struct {
 	kernels.SparseMemory
 }
 
+// EmbedBackward implements kernels.Linear: the table is whole, whatever its length.
+func (u uncut) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale float64) {
+	u.Backend.(*Backend).Backend.EmbedBackward(dweight, dout, ids, C, scale)
+}
+
 // Close frees the rooms for parts.
 func (b *Backend) Close() {
 	for _, x := range b.rooms {
