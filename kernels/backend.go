@@ -174,7 +174,7 @@ type GateKind uint8
 const (
 	SiLU          GateKind = iota // g·Sigmoid(g): Llama, Qwen, Mistral, Phi
 	GELUTanh                      // g·(1+tanh(√(2/π)·(g+0.044715·g³)))/2: Gemma
-	Clamped                       // c·Sigmoid(1.702·c), c = min(g, 7); the other factor is 1 + u, u from -7 to 7: gpt-oss
+	Clamped                       // c·Sigmoid(1.702·c), c = min(g, 7); other factor 1 + u, u from -7 to 7: gpt-oss
 	ReLU2                         // max(g, 0)², without another factor: Nemotron-H
 	PlainGELU                     // g·(1+erf(g/√2))/2, without another factor: GPT-NeoX
 	PlainGELUTanh                 // GELUTanh's, without another factor: GPT-2
