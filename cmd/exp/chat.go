@@ -43,9 +43,10 @@ func chatCommand(a *app) *cli.Command {
 				"`P`"},
 			&cli.IntFlag{Name: "top-k", Usage: "sample from the `K` likeliest tokens, 0 for all"},
 			&cli.Float64Flag{Name: "min-p", Usage: "sample from tokens at least `P` times as likely as the likeliest"},
-			&cli.Float64Flag{Name: "repetition-penalty", Value: 1, Usage: "divide the positive logits of tokens that " +
-				"the prompt or the answer has by `X`, and multiply negative ones; 1 is off"},
-			&cli.Float64Flag{Name: "presence-penalty", Usage: "lower the logits of tokens that the answer has by `X`"},
+			&cli.Float64Flag{Name: "repetition-penalty", Value: 1, Usage: "divide the positive logits of tokens " +
+				"that the prompt or the answer has by `X`, and multiply negative ones; 1 is off"},
+			&cli.Float64Flag{Name: "presence-penalty", Usage: "lower the logits of tokens that the " +
+				"answer has by `X`"},
 			&cli.Float64Flag{Name: "frequency-penalty", Usage: "lower a token's logit by `X` each time that the " +
 				"answer has it"},
 			&cli.IntFlag{Name: "min-tokens", Usage: "an answer does not end before `N` tokens"},

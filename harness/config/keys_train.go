@@ -56,8 +56,8 @@ func penaltyKeys(path string, when []Clause) []Key {
 		{Path: path + ".repetition_penalty", Kind: Float, Default: is(1.0), Range: above(0), When: when, Late: true,
 			Help: "divides the logits above 0 of tokens that the prompt or the completion has, and multiplies those " +
 				"below; 1 is off"},
-		{Path: path + ".presence_penalty", Kind: Float, Default: is(0.0), Range: between(-2, 2), When: when, Late: true,
-			Help: "taken from the logits of tokens that the completion has; 0 is off"},
+		{Path: path + ".presence_penalty", Kind: Float, Default: is(0.0), Range: between(-2, 2), When: when,
+			Late: true, Help: "taken from the logits of tokens that the completion has; 0 is off"},
 		{Path: path + ".frequency_penalty", Kind: Float, Default: is(0.0), Range: between(-2, 2), When: when,
 			Late: true, Help: "taken from a token's logit each time that the completion has it; 0 is off"},
 	}

@@ -424,8 +424,8 @@ func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
 			Ends: r.ends, IgnoreEnds: r.ignoreEnds, Scored: r.scored, Prompted: r.scored && r.echo, Top: r.top}
 		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
 		if a.MinNewTokens > a.MaxNewTokens {
-			return nil, bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, or raise "+
-				"max_tokens", a.MinNewTokens, a.MaxNewTokens)
+			return nil, bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, or "+
+				"raise max_tokens", a.MinNewTokens, a.MaxNewTokens)
 		}
 		if err := x.engine.Check(a); err != nil {
 			return nil, bad(name, "%v", strings.TrimPrefix(err.Error(), "generate: "))

@@ -52,12 +52,17 @@ func (t *tally) follow(q *sequence, prompt []int32, p rollout.Penalties) {
 	t.began = true
 	for ; t.seen < len(q.drawn); t.seen++ {
 		switch token := q.drawn[t.seen].id; {
-		case !slices.ContainsFunc(q.inserted, func(x rollout.Span) bool { return x.Start <= t.seen && t.seen < x.End }):
+		case !q.wasInserted(t.seen):
 			t.add(token, 1)
 		case p.Repeats():
 			t.add(token, 0)
 		}
 	}
+}
+
+// wasInserted reports whether the environment wrote the token at a place of drawn.
+func (q *sequence) wasInserted(at int) bool {
+	return slices.ContainsFunc(q.inserted, func(x rollout.Span) bool { return x.Start <= at && at < x.End })
 }
 
 // adjusts reports whether logits may change before draws.

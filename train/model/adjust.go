@@ -52,7 +52,8 @@ func (x *adjustRoom) next(m *Model, rows [][]Adjustment) (n int, a kernels.Adjus
 		m.be.Copy(dst, src)
 		return dst
 	}
-	return n, kernels.Adjustments{IDs: load(x.ids, kernels.Host(p.ids)), Before: load(x.before, kernels.Host(p.before)),
+	return n, kernels.Adjustments{IDs: load(x.ids, kernels.Host(p.ids)),
+		Before: load(x.before, kernels.Host(p.before)),
 		Factor: load(x.factor, kernels.Host(p.factor)), After: load(x.after, kernels.Host(p.after))}
 }
 
