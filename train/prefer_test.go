@@ -290,3 +290,14 @@ func TestPreferOnRanks(t *testing.T) {
 		}
 	}
 }
+
+// A pair is never cut, and never shares a bundle, whatever the limit and the prompts of its neighbours.
+func TestPairsStayTogether(t *testing.T) {
+	p := &Prefer{pairs: []PreferredPair{letterPair("AE", "ABCA", "BB"), letterPair("AE", "C", "BA"), letterPair("AE", "AB", "A")}}
+	for _, limit := range []int{1, 9, 1024} {
+		b := p.batch([]int{0, 1, 2})
+		if got := b.bundles(0, 6, limit); !slices.Equal(got, []bundle{{2, 8}, {4, 5}, {6, 6}}) {
+			t.Errorf("limit %d: %v", limit, got)
+		}
+	}
+}
