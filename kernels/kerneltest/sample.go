@@ -61,7 +61,8 @@ func checkSampleRows(s *subject) error {
 			rc := rowCase{
 				name: fmt.Sprintf("Sample %+v %s", o, nameOf(p)), op: "Sample",
 				large: o.large() || i >= len(settings(true)),
-				rows:  []field{{name: "h", width: o.C, f: h, operand: true}, {name: "u", width: 1, f: u, finite: true}},
+				rows: []field{{name: "h", width: o.C, f: h, operand: true},
+					{name: "u", width: 1, f: u, finite: true}},
 				run: func(c *call, in []kernels.Buffer, R int) {
 					c.b.Sample(c.outInts("ids", R), scores(c, R), in[0], c.matrix("w", w, o.V, o.C), in[1], p)
 				},
