@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strconv"
@@ -28,6 +29,7 @@ func metricsCommand(a *app) *cli.Command {
 			"what it recorded.",
 		UsageText: strings.Join([]string{
 			"exp metrics @last # the newest run, step by step",
+			"exp metrics @last --stage sft # the steps of fine-tuning, before training",
 			"exp metrics @last --list # the recorded metrics, with smallest and largest values",
 			"exp metrics @last -m 'actor/*' --steps 100:200 # some of them",
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
@@ -38,6 +40,8 @@ func metricsCommand(a *app) *cli.Command {
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
 				Usage: "only metrics that match `GLOB`; repeatable"},
+			&cli.StringFlag{Name: "stage", Usage: "the steps of `STAGE`, " + strings.Join(curveStages(), " or ") +
+				", once it has ended, in place of training's"},
 			&cli.StringFlag{Name: "steps", Usage: "only steps `A:B`, inclusive; A: and :B are open"},
 			&cli.IntFlag{Name: "every", Usage: "only steps divisible by `N`", DefaultText: "for people, what fits"},
 			&cli.IntFlag{Name: "decimate", Usage: "one row for each of at most `N` spans of steps, with the " +
@@ -84,7 +88,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	if c.IsSet("every") && c.Int("every") < 1 {
 		return a.Usagef("--every %d: it must be at least 1", c.Int("every"))
 	}
-	if err := a.checkDecimate(c); err != nil {
+	if err := errors.Join(a.checkDecimate(c), a.checkStage(c)); err != nil {
 		return err
 	}
 	runs, err := a.selectRuns(c.Context, db, a.finder(db), refs)
@@ -100,7 +104,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	var all []runCurves
 	points := 0
 	for _, r := range runs {
-		curves, err := db.MetricsOf(c.Context, r.ID, a.metricGlobs(c), from, to)
+		curves, err := a.curvesOf(c, db, r.ID, from, to)
 		if err != nil {
 			return err
 		}
@@ -109,7 +113,10 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 		}
 		all = append(all, runCurves{r, curves})
 	}
-	if points == 0 {
+	switch {
+	case points == 0 && c.IsSet("stage"):
+		return a.noStageMetrics(c, db, runs)
+	case points == 0:
 		return a.noMetrics(c, db, runs)
 	}
 	if a.Out.ForPeople() {
@@ -124,7 +131,7 @@ func (a *app) metricGlobs(c *cli.Context) []string {
 	switch {
 	case len(globs) > 0:
 		return globs
-	case a.Out.ForPeople():
+	case a.Out.ForPeople() && !c.IsSet("stage"):
 		return courseMetrics()
 	}
 	return []string{"*"}
@@ -166,7 +173,16 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 		}
 		return f
 	}
-	f := cli.Failf(cli.ExitNotFound, "these runs have no recorded steps yet")
+	f := cli.Failf(cli.ExitNotFound, "these runs have no recorded steps of training yet")
+	for _, r := range runs {
+		kind, err := stageWithCurve(c.Context, db, r.ID)
+		if err != nil {
+			return err
+		}
+		if kind != "" {
+			f.Help = "exp metrics " + r.RID.Short() + " --stage " + kind + " shows those of stage " + kind
+		}
+	}
 	if len(runs) == 0 {
 		f = cli.Failf(cli.ExitNotFound, "no run matches")
 	}
@@ -282,7 +298,7 @@ func (a *app) checkDecimate(c *cli.Context) error {
 	if n := c.Int("decimate"); n < 1 {
 		return a.Usagef("--decimate %d: it must be at least 1", n)
 	}
-	for _, other := range []string{"steps", "every", "list"} {
+	for _, other := range []string{"steps", "every", "list", "stage"} {
 		if c.IsSet(other) {
 			return a.Usagef("--decimate covers all steps of a metric; it does not go with --%s", other)
 		}

@@ -35,6 +35,39 @@ func TestMetricsExplain(t *testing.T) {
 	}
 }
 
+// The steps of a stage before training are those that the stage kept.
+func TestMetricsOfStage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains a model")
+	}
+	dir := smokeStore(t)
+	metrics := func(args ...string) ended {
+		return call{}.run(append([]string{"metrics", "smoke#0", "--store", dir}, args...)...)
+	}
+	rows, err := csv.NewReader(strings.NewReader(metrics("--stage", "sft", "-o", "csv").stdout)).ReadAll()
+	if err != nil || len(rows) != 1+30*5 {
+		t.Fatalf("%d rows, %v; want 30 steps of 5 metrics", len(rows), err)
+	}
+	last := metrics("--stage", "sft", "-o", "csv", "-m", "sft/*", "-m", "*/loss", "-m", "sft/[a]x", "--steps", "30", "--no-header", "--fields", "metric")
+	if want := "sft/loss\nsft/entropy\nsft/grad_norm\nsft/lr\nsft/epoch\n"; last.stdout != want {
+		t.Errorf("metrics of the last step: %q, want %q", last.stdout, want)
+	}
+	loss := metrics("--stage", "sft", "-m", "sft/loss", "-o", "csv", "--steps", "29:30", "--no-header", "--fields", "step,value").stdout
+	shown := metrics("--stage", "sft", "--every", "1", "-m", "sft/loss").stdout
+	for line := range strings.Lines(loss) {
+		step, value, _ := strings.Cut(strings.TrimSpace(line), ",")
+		v, err := strconv.ParseFloat(value, 64)
+		if err != nil || !strings.Contains(shown, step+"  "+strconv.FormatFloat(v, 'f', 2, 64)) {
+			t.Errorf("step %s, loss %s, %v, not in\n%s", step, value, err, shown)
+		}
+	}
+	metrics("--stage", "sft", "-m", "sft/los").check(t, 3, "", "has no matching point of its stage sft")
+	metrics("--stage", "prefer").check(t, 3, "", "no finished stage prefer")
+	metrics("--stage", "train").check(t, 2, "", "--stage train: want one of sft, prefer")
+	metrics("--stage", "sft", "--list").check(t, 2, "", "does not go with --stage")
+	metrics("--stage", "sft", "--decimate", "3").check(t, 2, "", "does not go with --stage")
+}
+
 // A run in place of a metric stands for those it recorded.
 func TestMetricsExplainRun(t *testing.T) {
 	dir := fixtureStore(t)
@@ -115,7 +148,7 @@ func TestMetricsErrors(t *testing.T) {
 		{"metrics flowrl-a -m actor/entrpy", 3, "did you mean actor/entropy?"},
 		{"metrics flowrl-a --steps 30:40", 3, "has no matching point"},
 		{"metrics flowrl-a -m 'actor/*' --steps 30:40", 3, "--list shows its metrics"},
-		{"metrics grpo-c", 3, "these runs have no recorded steps yet"},
+		{"metrics grpo-c", 3, "these runs have no recorded steps of training yet"},
 		{"metrics flowrl-a --steps 5:2", 2, "not a range of steps"},
 		{"metrics flowrl-a --steps x", 2, "not a range of steps"},
 		{"metrics flowrl-a --every 0", 2, "must be at least 1"},
