@@ -63,12 +63,18 @@ func Conversations(all iter.Seq2[rows.Row, error]) (list []Conversation, err err
 	return list, nil
 }
 
-func conversation(r rows.Row) (c Conversation, err error) {
+// begun returns a conversation with a row's place, id and tools.
+func begun(r rows.Row) (c Conversation, err error) {
 	c.Where, c.ID, c.Tools = r.Where, strconv.Itoa(r.Index), Tools(r)
 	if r.Has("id") {
-		if c.ID, err = r.Text("id"); err != nil {
-			return c, err
-		}
+		c.ID, err = r.Text("id")
+	}
+	return c, err
+}
+
+func conversation(r rows.Row) (c Conversation, err error) {
+	if c, err = begun(r); err != nil {
+		return c, err
 	}
 	fields := conversationFields()
 	i := slices.IndexFunc(fields, func(name string) bool { return r.Has(name) })

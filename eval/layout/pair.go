@@ -3,7 +3,6 @@ package layout
 import (
 	"encoding/json"
 	"iter"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -55,14 +54,10 @@ func pair(r rows.Row) (p Pair, err error) {
 				rejectedField, field)
 		}
 	}
-	start := Conversation{Where: r.Where}
-	start.ID, start.Tools = strconv.Itoa(r.Index), Tools(r)
-	if r.Has("id") {
-		if start.ID, err = r.Text("id"); err != nil {
-			return p, err
-		}
+	if p.Chosen, err = begun(r); err != nil {
+		return p, err
 	}
-	p.Chosen, p.Rejected = start, start
+	p.Rejected = p.Chosen
 	chosen, listed := isList(r, chosenField), isList(r, rejectedField)
 	if chosen != listed {
 		return p, r.Errorf("", "one of %s and %s is a list of messages, the other a text; make both lists, or both "+
