@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -107,6 +108,7 @@ func TestChatThroughPipe(t *testing.T) {
 			talk(limits+"/temperature 0\nhi\n").stdout + talk("/max-tokens 8\n/temperature 0\nhi\n").stdout},
 		{limits + "a\\\nb\n", talk(limits + "\"\"\"\na\nb\n\"\"\"\n").stdout},
 		{limits + "\"\"\"hi\"\"\"\n", one},
+		{strings.ReplaceAll(limits+"hi\n", "\n", "\r\n"), one},
 	} {
 		if e := talk(tt.script); e.stdout != tt.want {
 			t.Errorf("%q: %q, want %q\n%s", tt.script, e.stdout, tt.want, e.stderr)
@@ -325,6 +327,13 @@ func TestCtrlC(t *testing.T) {
 	c.set(func() { stopped++ })
 	if !c.take(os.Interrupt) || stopped != 1 || len(c.idle) != 1 || c.take(os.Interrupt) || stopped != 1 {
 		t.Errorf("an answer: stopped %d times", stopped)
+	}
+	s := chatSession{ctx: t.Context(), ctrlC: ctrlC{idle: make(chan struct{}, 1)}}
+	if err := s.untilStopped(func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !s.ctrlC.take(os.Interrupt) || len(s.ctrlC.idle) != 1 {
+		t.Error("after an answer there is still something to stop")
 	}
 }
 
