@@ -41,7 +41,8 @@ func TestConfigForPrograms(t *testing.T) {
 }
 
 func TestConfigMistakes(t *testing.T) {
-	call{}.run("config", "schema", "beta").check(t, 2, "", `did you mean "task.outcomes.beta" or "prefer.beta" or "algo.flowrl.beta" or "algo.dro.beta" or "algo.gvpo.beta"?`)
+	call{}.run("config", "schema", "beta").check(t, 2, "",
+		`did you mean "task.outcomes.beta" or "prefer.beta" or "algo.flowrl.beta" or "algo.dro.beta" or "algo.gvpo.beta"?`)
 	call{}.run("config", "explain", smokeConfig, "algo.flowrl.bta").check(t, 2, "", `did you mean "algo.flowrl.beta"?`)
 	call{}.run("config", "schema", "zzz").check(t, 2, "", "exp config schema lists all keys")
 	call{}.run("config", "diff", smokeConfig, smokeConfig, "--no-header").check(t, 0, "", "no key differs")

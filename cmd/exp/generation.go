@@ -9,14 +9,14 @@ import (
 const generationConfig = "generation-config"
 
 func generationFlag(of string) cli.Flag {
-	return &cli.StringFlag{Name: generationConfig, Value: "none", Usage: of + "auto samples with the temperature, " +
-		"top_p, top_k, min_p and repetition_penalty that the folder's generation_config.json recommends, where no " +
-		"flag sets them; none samples as if it had `NONE`"}
+	return &cli.StringFlag{Name: generationConfig, Value: "none", Usage: of + "`HOW` is auto, to sample with " +
+		"the temperature, top_p, top_k, min_p and repetition_penalty that the folder's generation_config.json " +
+		"recommends, where no flag sets them, or none"}
 }
 
-// generation reports whether to sample as the weights' generation_config.json recommends, and tells what it does
-// recommend. It is not the default: the same settings then compare models, or a model before and after training, and
-// whatever was sampled before the file was read is sampled the same today.
+// generation reports whether --generation-config asks for the settings that generation_config.json recommends, and
+// notes them for the user. By default it does not: models, or a model before and after training, are then compared with
+// the same settings, and evaluations from before this flag keep theirs.
 func (a *app) generation(c *cli.Context, dir string) (bool, error) {
 	wanted := false
 	switch v := c.String(generationConfig); v {

@@ -42,8 +42,9 @@ func TestPlannedMemory(t *testing.T) {
 	}
 }
 
-// peakOfTraining executes exp run in a separate process and returns the bytes that training recorded as its peak. Linux
-// maps more of a program that was just linked than of a copy, so what is missing of the given bytes is added.
+// peakOfTraining executes exp run in a separate process and returns the peak of memory that training recorded, in bytes.
+// Linux maps more of a program that was just linked than of a copy. If it maps less than program bytes, peakOfTraining
+// adds the rest.
 func peakOfTraining(t *testing.T, args []string, program float64) float64 {
 	t.Helper()
 	p := start(t, append(args[:len(args):len(args)], "--until", "train")...)

@@ -48,7 +48,8 @@ func TestMetricsOfStage(t *testing.T) {
 	if err != nil || len(rows) != 1+30*5 {
 		t.Fatalf("%d rows, %v; want 30 steps of 5 metrics", len(rows), err)
 	}
-	last := metrics("--stage", "sft", "-o", "csv", "-m", "sft/*", "-m", "*/loss", "-m", "sft/[a]x", "--steps", "30", "--no-header", "--fields", "metric")
+	last := metrics("--stage", "sft", "-o", "csv", "-m", "sft/*", "-m", "*/loss", "-m", "sft/[a]x", "--steps", "30",
+		"--no-header", "--fields", "metric")
 	if want := "sft/loss\nsft/entropy\nsft/grad_norm\nsft/lr\nsft/epoch\n"; last.stdout != want {
 		t.Errorf("metrics of the last step: %q, want %q", last.stdout, want)
 	}

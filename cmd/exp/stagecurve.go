@@ -27,7 +27,7 @@ func curveStages() []string {
 	return list
 }
 
-// checkStage refuses a --stage that no run has, and flags that go without one only.
+// checkStage refuses a --stage that keeps no metrics, and --list beside it.
 func (a *app) checkStage(c *cli.Context) error {
 	if !c.IsSet("stage") {
 		return nil

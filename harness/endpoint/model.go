@@ -30,7 +30,7 @@ type Model struct {
 	name    string
 	context int // most tokens of a prompt and its completion
 	vocab   int
-	params  rollout.Params // of answers whose request sets none: those of eval.final
+	params  rollout.Params // eval.final's, for requests that set none
 	ends    []string       // texts that end an answer, unless a request names its own
 	m       *model.Model
 	engine  *generate.Engine

@@ -52,7 +52,7 @@ func TestPenalties(t *testing.T) {
 	}
 }
 
-// Fields that a request leaves out are those of eval.final, which --generation-config sets.
+// A request takes the fields that it leaves out from eval.final, which --generation-config sets.
 func TestDefaultsOfRequests(t *testing.T) {
 	set := func(key, value string) config.Value { return config.Value{Path: "eval.final." + key, Value: value} }
 	plain := opens(t, tiny(t, template))

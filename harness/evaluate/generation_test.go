@@ -10,7 +10,7 @@ import (
 	"exp/harness/inspect"
 )
 
-// recommending returns a folder whose generation_config.json has a text; none: there is no such file.
+// recommending returns a model's folder with text as its generation_config.json, or without the file if text is empty.
 func recommending(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,8 +51,8 @@ func TestRecommended(t *testing.T) {
 	}
 }
 
-// The file's settings hold if they are asked for and no flag sets them, and nothing else changes: the name, and with it
-// the id, of an evaluation without them is what it is without the file.
+// The file's settings hold if the user asks for them and no flag sets them. Otherwise the file changes nothing: an
+// evaluation has the name, and so the id, that it has without the file.
 func TestGeneration(t *testing.T) {
 	dir := recommending(t, `{"temperature": 0.7, "top_p": 0.8, "top_k": 20, "repetition_penalty": 1.1}`)
 	configured := func(f Folder) config.Final {

@@ -54,7 +54,7 @@ func (t *ConversationPlan) String() string {
 type Conversation struct {
 	Prompt []int32
 	rollout.Completion
-	mask    []string // two texts around what is not learned; empty for none
+	mask    []string // what stands between these two texts is not learned; empty: everything is
 	most    int      // tokens, prompt included; 0: any number
 	cut     bool
 	thought bool // the template begins every answer with thought
