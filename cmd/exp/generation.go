@@ -15,8 +15,8 @@ func generationFlag(of string) cli.Flag {
 }
 
 // generation reports whether --generation-config asks for the settings that generation_config.json recommends, and
-// notes them for the user. By default it does not: models, or a model before and after training, are then compared with
-// the same settings, and evaluations from before this flag keep theirs.
+// notes them for the user. By default it does not: models, or a model before and after training, are then compared
+// with the same settings, and evaluations from before this flag keep theirs.
 func (a *app) generation(c *cli.Context, dir string) (bool, error) {
 	wanted := false
 	switch v := c.String(generationConfig); v {
