@@ -1,10 +1,5 @@
 #include "wide.h"
 
-// What a gate's activation is, and its derivative.
-struct activation {
-	float value, slope;
-};
-
 // gelu_tanh is geluTanh of kernels/ref, rounded.
 DEVICE struct activation gelu_tanh(double x) {
 	const double root = 0.7978845608028654, xx = x * x, arg = 2 * root * x * fma(0.044715, xx, 1);
@@ -30,15 +25,6 @@ DEVICE float clamped_up(float u) { return u > GATE_LIMIT ? GATE_LIMIT : u < -GAT
 
 // positive is max(g, 0), or g if it is NaN.
 DEVICE float positive(float g) { return g < 0 ? 0 : g; }
-
-// gelu_exact is GELU of kernels/ref and its derivative, rounded.
-DEVICE struct activation gelu_exact(double x) {
-	const struct normal n = gaussian(x);
-	struct activation y;
-	y.value = (float)(x * n.cdf);
-	y.slope = (float)(n.cdf + x * n.pdf);
-	return y;
-}
 
 // plain is an activation of one number.
 DEVICE struct activation plain(float g, int kind) {

@@ -25,6 +25,7 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"equal ids backwards", "embedding.cu", "for (long row = k - lane; same; row++, same >>= 1) {\n			if (!(same & 1)) continue;", "for (long row = k - lane + 31; same; row--, same <<= 1) {\n			if (!(same >> 31)) continue;", "f32/EmbedBackward"},
 	{"prefix without its group", "attend.h", "? a.p.groups[g + 1] - 1 : j;", "? j : j;", "f32/AttentionBackward"},
 	{"few ties by the higher id", "samplefew.cu", "z[i] == z[j] && i < j", "z[i] == z[j] && i > j", "f32/Sample"},
+	{"a slope without its density", "num.h", "y.slope = (float)(n.cdf + x * n.pdf);", "y.slope = (float)n.cdf;", "f32/Gate"},
 	{"penalties that help", "adjust.cu", "x / a.factor[i] : x * a.factor[i]", "x / a.factor[i] : x / a.factor[i]", "f32/Sample/adjusted"},
 	{"scores of adjusted logits", "adjust.cu", "a.z[i / a.K * a.V + a.ids[i]] = a.kept[i];", "(void)a.z;", "f32/Sample/adjusted"},
 	{"few first tokens of all", "samplefew.cu", "drop_first(heap, z, a.V - i);", "drop_first(heap, z, a.V);", "f32/TopTokens"},

@@ -189,4 +189,18 @@ DEVICE struct normal gaussian(double x) {
 	return y;
 }
 
+// What a gate's activation is, and its derivative.
+struct activation {
+	float value, slope;
+};
+
+// gelu_exact is GELU of kernels/ref and its derivative, rounded.
+DEVICE struct activation gelu_exact(double x) {
+	const struct normal n = gaussian(x);
+	struct activation y;
+	y.value = (float)(x * n.cdf);
+	y.slope = (float)(n.cdf + x * n.pdf);
+	return y;
+}
+
 #endif

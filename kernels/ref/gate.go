@@ -96,8 +96,8 @@ func GateBackward[T Float](dgateUp, dact, gateUp []T, F int, kind kernels.GateKi
 func plainGate[T Float](g T, kind kernels.GateKind) (value, slope T) {
 	switch x := float64(g); kind {
 	case kernels.PlainGELU:
-		pdf, cdf := gaussian(x)
-		return T(float64(x * cdf)), T(cdf + float64(x*pdf))
+		y, dy := gelu(x)
+		return T(y), T(dy)
 	case kernels.PlainGELUTanh:
 		y, dy := geluTanh(x)
 		return T(y), T(dy)

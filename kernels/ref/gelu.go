@@ -10,8 +10,8 @@ func GELU[T Float](out, x []T) {
 		panic("ref: GELU: length mismatch")
 	}
 	for i, v := range x {
-		_, cdf := gaussian(float64(v))
-		out[i] = T(float64(v) * cdf)
+		y, _ := gelu(float64(v))
+		out[i] = T(y)
 	}
 }
 
@@ -25,10 +25,15 @@ func GELUBackward[T Float](dx, dout, x []T) {
 		panic("ref: GELUBackward: length mismatch")
 	}
 	for i, v := range x {
-		y := float64(v)
-		pdf, cdf := gaussian(y)
-		dx[i] = dout[i] * T(cdf+float64(y*pdf))
+		_, slope := gelu(float64(v))
+		dx[i] = dout[i] * T(slope)
 	}
+}
+
+// gelu returns x·Φ(x) and its derivative Φ(x) + x·φ(x).
+func gelu(x float64) (value, slope float64) {
+	pdf, cdf := gaussian(x)
+	return float64(x * cdf), cdf + float64(x*pdf)
 }
 
 // gaussian returns φ(x) = exp(-x²/2)/√(2π) and Φ(x), the standard normal density and
