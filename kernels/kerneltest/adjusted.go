@@ -171,6 +171,53 @@ func checkSampleForbidden(s *subject) error {
 	return nil
 }
 
+// checkSampleAdjustedFormula checks what becomes of token 0's logit by whether it still beats token 1's in a greedy
+// draw: how a factor acts on either sign, and the order of the three changes.
+func checkSampleAdjustedFormula(s *subject) error {
+	cases := []struct {
+		what                  string
+		first, second         float32 // logits; all others are lower
+		before, factor, after float32
+		want                  int32
+	}{
+		{"-1·2 is below -1.5", -1, -1.5, 0, 2, 0, 1},
+		{"-2·0.5 is above -1.5", -2, -1.5, 0, 0.5, 0, 0},
+		{"2/2 is below 1.5", 2, 1.5, 0, 2, 0, 1},
+		{"1/0.5 is above 1.5", 1, 1.5, 0, 0.5, 0, 0},
+		{"(-1+2)/2 is above 0.25", -1, 0.25, 2, 2, 0, 0},
+		{"2/2-0.75 is below 0.5", 2, 0.5, 0, 2, 0.75, 1},
+		{"-1+0.5 is below -0.25", -1, -0.25, 0.5, 1, 0, 1},
+		{"1-2.5 is below -1", 1, -1, 0, 1, 2.5, 1},
+	}
+	for _, V := range []int{7, 1100} {
+		R := len(cases)
+		h, w := make([]float32, R*R), make([]float32, V*R) // row r reads column r
+		a := adjusting{ids: make([]int32, R)}
+		for r, x := range cases {
+			h[r*R+r] = 1
+			for v := range V {
+				w[v*R+r] = -4
+			}
+			w[r], w[R+r] = x.first, x.second
+			a.before, a.factor = append(a.before, x.before), append(a.factor, x.factor)
+			a.after = append(a.after, x.after)
+		}
+		got, err := run(s.b, func(c *call) {
+			c.b.Sample(c.outInts("ids", R), scores(c, R), c.operands("h", h), c.matrix("w", w, V, R),
+				c.floats("u", make([]float32, R)), kernels.Sampling{TopP: 1, Adjust: a.load(c)})
+		})
+		if err != nil {
+			return err
+		}
+		for r, x := range cases {
+			if got[0].i[r] != x.want {
+				return fmt.Errorf("V=%d: drew token %d, but %s", V, got[0].i[r], x.what)
+			}
+		}
+	}
+	return nil
+}
+
 // adjust is kernels.Adjustments once more, in float64 on a row's logits before the temperature.
 func (a adjusting) adjust(z []float64) {
 	for k, id := range a.ids {

@@ -22,6 +22,7 @@ func sampleChecks() []check {
 		{"Sample/adjusted/distribution", checkSampleAdjustedDistribution},
 		{"Sample/adjusted/none", checkSampleUnadjusted},
 		{"Sample/adjusted/forbidden", checkSampleForbidden},
+		{"Sample/adjusted/formula", checkSampleAdjustedFormula},
 	}
 }
 
