@@ -10,15 +10,19 @@ import (
 const (
 	GraderPrefix = "accuracy/" // + grader: pass@1 under its verdicts
 	FormPrefix   = "form/"     // + extract.Form: share of samples with an answer of this form
+	// FollowedPrefix + grader: share of instructions followed, IFEval's accuracy per instruction.
+	FollowedPrefix = "followed/"
 )
 
-// GraderMetrics returns pass@1 with an interval for each column of the panel, the union included, and the
-// share of samples for each form of answer that occurs. A panel of one grader returns none.
+// GraderMetrics returns pass@1 with an interval for each column of the panel, the union included, and the share of
+// samples for each form of answer that occurs, or of instructions followed. A panel of one grader returns none but the
+// last.
 func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
+	out := p.followedMetrics()
 	if len(p.Columns) < 2 {
-		return nil, nil
+		return out, nil
 	}
-	var out []Metric
+	instructed := len(out) > 0
 	for _, c := range p.Columns {
 		s, err := p.Measure(c, nil, seed)
 		if err != nil {
@@ -28,6 +32,9 @@ func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
 			m.Name = GraderPrefix + c.Grader
 			out = append(out, m)
 		}
+	}
+	if instructed { // answers of any form
+		return out, nil
 	}
 	counts, _ := p.Forms()
 	for _, form := range extract.Forms() {

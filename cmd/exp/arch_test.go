@@ -20,6 +20,7 @@ func lawOfTheTree() law {
 			"github.com/goccy/go-yaml":         {"harness/config", "harness/translate", "eval/suite", "cmd/exp/cli"}, // configurations; definitions of suites; -o yaml
 			"mvdan.cc/sh/v3":                   {"harness/translate"},                                                // other trainers' scripts, read without executing them
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/trackers"},                                // data sets of other programs; metrics for them
+			"github.com/neurosnap/sentences":   {"eval/grade/instruct"},                                              // the Punkt model of English, for counts of sentences
 			"github.com/urfave/cli/v2":         {"cmd/exp/cli"},
 			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"}, // columns of what a terminal shows; graphemes of SentencePiece's table
 			"github.com/dlclark/regexp2":       {"train/tokenizer"},                 // split patterns of tokenizer files: look-ahead, \p{…}

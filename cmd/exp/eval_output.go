@@ -88,25 +88,36 @@ func (a *app) writeEvaluation(w io.Writer, d *rescore.Report) error {
 		fmt.Fprintf(w, "\nHow the programs ended; the graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
 		return a.Out.PrintAligned(endsTable(d))
 	}
+	if len(d.Forms) == 0 {
+		if len(d.Graders) > 1 {
+			fmt.Fprintf(w, "\nThe graders disagree on %d of %d.\n", d.Disagreements, d.Samples)
+		}
+		return a.publishedScores(w, d)
+	}
 	fmt.Fprintf(w, "\nForms of answers, and the share of each that a grader accepts; graders disagree "+
 		"on %d of %d.\n", d.Disagreements, d.Samples)
 	if err := a.Out.PrintAligned(formTable(d)); err != nil {
 		return err
 	}
-	if len(d.Published) > 0 {
-		fmt.Fprintln(w, "\nPublished:")
-		t := cli.Table{Columns: []cli.Column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4},
-			{Key: "stderr", Digits: 4}}}
-		for _, r := range d.Published {
-			var se any
-			if r.StdErr != nil {
-				se = *r.StdErr
-			}
-			t.Rows = append(t.Rows, []any{r.Task, r.Metric, r.Value, se})
-		}
-		return a.Out.PrintAligned(t)
+	return a.publishedScores(w, d)
+}
+
+// publishedScores prints scores of other programs, if there are any.
+func (a *app) publishedScores(w io.Writer, d *rescore.Report) error {
+	if len(d.Published) == 0 {
+		return nil
 	}
-	return nil
+	fmt.Fprintln(w, "\nPublished:")
+	t := cli.Table{Columns: []cli.Column{{Key: "task"}, {Key: "metric"}, {Key: "value", Digits: 4},
+		{Key: "stderr", Digits: 4}}}
+	for _, r := range d.Published {
+		var se any
+		if r.StdErr != nil {
+			se = *r.StdErr
+		}
+		t.Rows = append(t.Rows, []any{r.Task, r.Metric, r.Value, se})
+	}
+	return a.Out.PrintAligned(t)
 }
 
 // scoreTable has a row per grader: avg@n with its interval, then the other metrics.

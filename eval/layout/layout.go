@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"exp/eval/grade/instruct"
 	"exp/eval/grade/peer"
 	"exp/eval/rows"
 	"exp/train/rollout"
@@ -33,6 +34,7 @@ type Layout struct {
 	Target     string   // optional: a worked solution to learn from
 	Keep       []string // further columns to keep in Facts.Columns
 	Open       bool     // a problem may lack an answer
+	Verifiable bool     // a problem has Facts.Instructions
 }
 
 // Within says where in a text the answer stands.
@@ -49,6 +51,8 @@ type Facts struct {
 	Answers    []string `json:"answers,omitempty"` // further gold answers, as good as the first
 	Source     string   `json:"source,omitempty"`
 	Difficulty *float64 `json:"difficulty,omitempty"`
+	// Instructions are what a program can check a response for.
+	Instructions []instruct.Instruction `json:"instructions,omitempty"`
 	// Columns are further columns of the row that somebody asked for, as JSON has them.
 	Columns map[string]any `json:"columns,omitempty"`
 }
@@ -229,6 +233,11 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	if p.Target == "" {
 		p.Target = l.target(r)
 	}
+	if l.Verifiable {
+		if facts.Instructions, err = instructions(r); err != nil {
+			return p, err
+		}
+	}
 	for _, name := range l.Keep {
 		if v, ok := r.Value(name); ok {
 			if facts.Columns == nil {
@@ -237,7 +246,8 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 			facts.Columns[name] = v
 		}
 	}
-	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil || facts.Columns != nil {
+	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil || facts.Columns != nil ||
+		l.Verifiable {
 		p.Data, err = json.Marshal(facts)
 	}
 	return p, err

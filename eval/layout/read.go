@@ -176,7 +176,7 @@ func (l Layout) item(r rows.Row) (item, error) {
 	if err != nil {
 		return item{}, err
 	}
-	var graded struct{ Answers, Columns json.RawMessage } // what rewards depend on, of Facts
+	var graded struct{ Answers, Instructions, Columns json.RawMessage } // what rewards depend on, of Facts
 	if len(p.Data) > 0 {
 		if err := json.Unmarshal(p.Data, &graded); err != nil {
 			return item{}, r.Errorf("", "%w", err)
@@ -186,8 +186,8 @@ func (l Layout) item(r rows.Row) (item, error) {
 	if err != nil {
 		return item{}, r.Errorf(l.Problem[0], "%w", err)
 	}
-	content := [6]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
-		string(graded.Columns)}
+	content := [7]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
+		string(graded.Instructions), string(graded.Columns)}
 	return item{problem: p, content: content, unnamed: !r.Has(l.idField(r))}, nil
 }
 

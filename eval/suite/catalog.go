@@ -90,6 +90,9 @@ func Catalog() []Known {
 		{Name: "countdown", About: "reach a number from given numbers, each used once",
 			Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
 
+		{Name: "ifeval", About: "prompts with instructions that a program can check", Source: "hub: google/IFEval",
+			License: "Apache-2.0", Counts: []int{541}, Graders: InstructionGraders()},
+
 		{Name: "humaneval", About: "write the body of a Python function, given its head",
 			Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,
 			Versions: version("c7c56c5df6ae5a10eca7c2009b308a7d868ce01bf6f2696e0959c2a66571f854",

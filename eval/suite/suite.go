@@ -138,6 +138,13 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 		s.Problems, s.Copies, err = layout.Programs(rows.Read(path))
 		return err
 	}
+	if l == nil && layout.OfInstructions(first) {
+		if !ForInstructions(s.Graders) {
+			s.Graders = InstructionGraders()
+		}
+		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), "", nil)
+		return err
+	}
 	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l)
 	for i := range s.Problems { // suites are not trained on
 		s.Problems[i].Target = ""

@@ -8,6 +8,7 @@
 //	functions  short Python functions from examples; many right programs
 //	math       mathematics for language models, read from files
 //	code       programs by language models, for problems read from files
+//	instructions prompts with instructions that a program can check, read from files
 //	prompts    prompts of any kind, read from files, which the run's reward judges alone
 //
 // A new one is a file here with a row in kinds, a row in harness/config (taskkinds.go) with its keys and checks, and
@@ -75,6 +76,8 @@ func kinds() []kind {
 			make: func(c Config) (Task, error) { return newFunctions(c.Functions, c.Code.Run, c.Reward) }},
 		{name: "math", make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
 		{name: "code", programs: true, make: func(c Config) (Task, error) { return newCode(c.Code, c.Reward) }},
+		{name: "instructions",
+			make: func(c Config) (Task, error) { return newInstructions(c.Instructions, c.Reward) }},
 		{name: "prompts", make: func(Config) (Task, error) { return promptsTask{}, nil }},
 	}
 }
@@ -87,15 +90,16 @@ func RunsPrograms(name string) bool {
 // Config selects and configures a task. New reads only the part that Kind names; for "functions" also
 // Code.Run, which runs its programs.
 type Config struct {
-	Kind      string
-	Countdown Countdown
-	Words     Words
-	Stories   Stories
-	Outcomes  Outcomes
-	Functions Functions
-	Math      Math
-	Code      Code
-	Reward    Reward
+	Kind         string
+	Countdown    Countdown
+	Words        Words
+	Stories      Stories
+	Outcomes     Outcomes
+	Functions    Functions
+	Math         Math
+	Code         Code
+	Instructions Instructions
+	Reward       Reward
 }
 
 // Reward maps verdicts to rewards.

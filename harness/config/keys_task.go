@@ -114,6 +114,17 @@ func codeKeys() []Key {
 	}
 }
 
+func instructionsKeys() []Key {
+	return []Key{
+		{Path: "task.instructions.rules", Kind: Enum, Words: []string{"strict", "loose"}, Default: is("strict"),
+			Help: "strict: a completion follows an instruction as it stands, after any thinking up to </think>; " +
+				"loose: also without asterisks, or without its first or last line (IFEval's loose accuracy)"},
+		{Path: "task.instructions.partial", Kind: Bool, Default: is(false),
+			Help: "scale the reward from reward.wrong to reward.correct by the share of a prompt's instructions " +
+				"that a completion follows; false rewards only those that follow all"},
+	}
+}
+
 func promptsKeys() []Key {
 	return []Key{
 		{Path: "task.prompts.pass", Kind: Float, Default: is(1.0), Judges: true,
@@ -267,7 +278,10 @@ func aboutTask(path string) string {
 
   A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}, or has numbers and
   target in verl's reward_model.ground_truth. Task code takes the rows of HumanEval, MBPP,
-  EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl and DeepCoder. Training
+  EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl and DeepCoder. Task
+  instructions takes the rows of IFEval, {"prompt": "Write 300 words without commas.",
+  "instruction_id_list": ["punctuation:no_comma", …], "kwargs": [{}, …]}, or those of
+  open-instruct, with the same in ground_truth. Training
   skips rows without an answer or tests, and equal ones (answers and data.keep included).
 `
 	}

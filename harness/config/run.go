@@ -37,15 +37,22 @@ type Run struct {
 
 // Task selects the task and holds the block of its kind.
 type Task struct {
-	Kind      string    `key:"kind"`
-	Countdown Countdown `key:"countdown"` // Kind is "countdown"
-	Words     Words     `key:"words"`     // Kind is "words"
-	Stories   Stories   `key:"stories"`   // Kind is "stories"
-	Outcomes  Outcomes  `key:"outcomes"`  // Kind is "outcomes"
-	Functions Functions `key:"functions"` // Kind is "functions"
-	Math      Math      `key:"math"`      // Kind is "math"
-	Code      Code      `key:"code"`      // Kind is "code"
-	Prompts   Prompts   `key:"prompts"`   // Kind is PromptsTask
+	Kind         string       `key:"kind"`
+	Countdown    Countdown    `key:"countdown"`    // Kind is "countdown"
+	Words        Words        `key:"words"`        // Kind is "words"
+	Stories      Stories      `key:"stories"`      // Kind is "stories"
+	Outcomes     Outcomes     `key:"outcomes"`     // Kind is "outcomes"
+	Functions    Functions    `key:"functions"`    // Kind is "functions"
+	Math         Math         `key:"math"`         // Kind is "math"
+	Code         Code         `key:"code"`         // Kind is "code"
+	Instructions Instructions `key:"instructions"` // Kind is "instructions"
+	Prompts      Prompts      `key:"prompts"`      // Kind is PromptsTask
+}
+
+// Instructions is the task of following instructions that a program can check.
+type Instructions struct {
+	Rules   string `key:"rules"`
+	Partial bool   `key:"partial"`
 }
 
 // Prompts is the task of any prompts, which the reward judges alone.

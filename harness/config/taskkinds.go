@@ -69,6 +69,9 @@ func taskKinds() []taskKind {
   code:                     # programs, which the sandbox runs (exp sandbox check)
     cpu_limit: 10s
     mem_limit: 512MiB`},
+		{name: "instructions", files: true, columns: true,
+			stages: at(Train, EvalScore), keys: instructionsKeys, prompt: 1024, answer: 1024, starter: `
+  instructions: {rules: strict, partial: true} # what IFEval checks; the reward is the share followed`},
 		{name: PromptsTask, files: true, columns: true,
 			stages: at(Train, EvalScore), keys: promptsKeys, prompt: 512, answer: 512, starter: `
   prompts: {pass: 1}        # the score from which a completion counts as right`},

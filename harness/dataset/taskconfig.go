@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"exp/eval/grade/code"
+	"exp/eval/grade/instruct"
 	"exp/eval/task"
 	"exp/harness/config"
 )
@@ -31,6 +32,8 @@ func TaskConfig(c *config.Run) task.Config {
 			CPUMS: c.Task.Code.CPULimit.Milliseconds(), MemoryMB: c.Task.Code.MemLimit >> 20,
 			Rules: code.Rules(c.Task.Code.Rules), Partial: c.Task.Code.Partial,
 		},
+		Instructions: task.Instructions{Rules: instruct.Rules(c.Task.Instructions.Rules),
+			Partial: c.Task.Instructions.Partial},
 		Reward: task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
 	if k := c.Reward.Kind; k != "task" && k != "" { // the reward of the verdict alone, which evaluations show

@@ -85,6 +85,12 @@ func results() []Metric {
 		Metric{Name: eval.FormPrefix + "FORM", Unit: Share, Per: "completions", Title: "Answers in the form FORM",
 			Absent:     "only suites with several graders have it",
 			Definition: "share of samples whose answer has the form FORM"},
+		Metric{Name: eval.FollowedPrefix + "GRADER", Unit: Share, Per: "instructions", Direction: eval.Up,
+			Title: "Instructions followed by GRADER", Absent: "only suites of instructions have it",
+			Definition: "share of all instructions that samples follow by GRADER, IFEval's accuracy per instruction"},
+		Metric{Name: "instructions_followed", Unit: Share, Per: "instructions", Title: "Instructions followed",
+			Direction: eval.Up, Absent: "only graders of instructions have it",
+			Definition: "share of all instructions that samples follow, IFEval's accuracy per instruction"},
 		Metric{Name: "tests_passed", Unit: Share, Per: "tests", Title: "Tests passed", Direction: eval.Up,
 			Absent:     "only graders of code that count tests have it",
 			Definition: "share of a problem's tests that a sample passes, mean over samples, then over problems"})

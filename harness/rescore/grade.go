@@ -66,6 +66,10 @@ func runsPrograms(names []string) (bool, error) {
 // gradeAnswers fills the panel with one column per grader, and their union.
 func (e *Evaluation) gradeAnswers(ctx context.Context, names []string) error {
 	for _, name := range names {
+		if s := e.o.Suite; s != nil && suite.ForInstructions(s.Graders) && !suite.ForInstructions([]string{name}) {
+			return inputf("--grader %s: %s has instructions in place of gold answers; %s check them", name, s.Name,
+				strings.Join(suite.InstructionGraders(), " and "))
+		}
 		g, err := suite.Grader(name)
 		if err != nil {
 			return inputf("--grader: %w", err)

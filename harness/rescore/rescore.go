@@ -183,9 +183,17 @@ func (e *Evaluation) measure() error {
 				s.Metrics = append(s.Metrics, m)
 			}
 		}
+		if slices.Contains(suite.InstructionGraders(), col.Grader) {
+			if m, ok := e.panel.Followed(col); ok {
+				s.Metrics = append(s.Metrics, m)
+			}
+		}
 		e.scores = append(e.scores, s)
 	}
-	if e.ends != nil { // programs have no answer form
+	instructed := slices.ContainsFunc(e.panel.Columns, func(c eval.Column) bool {
+		return slices.Contains(suite.InstructionGraders(), c.Grader)
+	})
+	if e.ends != nil || instructed { // programs have no answer form, and these answers have any
 		e.formOf = make([]string, len(e.panel.Samples))
 		return nil
 	}

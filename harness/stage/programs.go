@@ -30,7 +30,7 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 		cfg.Code.Run, end = pool, pool.Close
 	}
 	g, err = task.New(cfg)
-	if name, chosen := e.run().Task.Grader(); err == nil && chosen {
+	if name, _ := e.run().Task.Grader(); err == nil {
 		g, err = e.inTurns(name, g)
 	}
 	if err != nil {

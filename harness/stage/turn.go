@@ -12,8 +12,8 @@ import (
 
 // turnGrader grades the answer of a completion's first turn: what stands between its thinking and the next special
 // token of the run's tokenizer, sampled or spelled out. Sampled special tokens have no text, so the text alone does
-// not show where thinking in channels (gpt-oss), or before a special </think>, ends. Our grader of mathematics is
-// asked so; the others read what their sources do.
+// not show where thinking in channels (gpt-oss), or before a special </think>, ends. task.ReadsTurns tells which
+// graders are asked so; the others read what their sources do.
 type turnGrader struct {
 	rollout.Grader
 	tok   tokenizer.Tokenizer
@@ -32,9 +32,9 @@ const (
 	opensText        // <|message|>, after it
 )
 
-// inTurns wraps a grader of that name, if it is ours of mathematics.
+// inTurns wraps a grader of that name, if it reads turns.
 func (e *Env) inTurns(name string, g rollout.Grader) (rollout.Grader, error) {
-	if !task.OwnGrader(name) {
+	if !task.ReadsTurns(name) {
 		return g, nil
 	}
 	p, err := e.prompter()

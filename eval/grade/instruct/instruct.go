@@ -1,0 +1,165 @@
+// Package instruct checks whether a response follows verifiable instructions, such as "at least 300 words" or "no
+// commas": those of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language Models, arXiv
+// 2311.07911), by the rules of its published program where they are sound.
+//
+// Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
+// expressions. Two things differ. Sentences are those of the Punkt model in Go's port, and languages are told apart by
+// script, letters and function words (language.go) where the published program draws random numbers.
+package instruct
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Instruction is one verifiable instruction of a prompt, as IFEval's rows have it.
+type Instruction struct {
+	ID   string         `json:"id"`             // such as length_constraints:number_words
+	Args map[string]any `json:"args,omitempty"` // such as num_words: 300, relation: "at least"
+}
+
+// Check reports whether a response follows an instruction. It is pure, and safe for concurrent use.
+type Check func(response string) bool
+
+// maker makes the check of an instruction from its arguments.
+type maker func(a *arguments) Check
+
+// makers maps the id of every instruction to its maker.
+func makers() map[string]maker {
+	all := map[string]maker{}
+	for _, family := range []map[string]maker{keywordMakers(), lengthMakers(), formatMakers(), wholeMakers()} {
+		maps.Copy(all, family)
+	}
+	return all
+}
+
+// IDs lists the ids of all instructions, sorted.
+func IDs() []string { return slices.Sorted(maps.Keys(makers())) }
+
+// Check makes the check. The error names the instruction, and the argument at fault.
+func (i Instruction) Check() (Check, error) {
+	all := makers()
+	name := strings.TrimSpace(i.ID)
+	make, ok := all[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown instruction %q; known: %s", i.ID, strings.Join(IDs(), ", "))
+	}
+	a := &arguments{values: i.Args}
+	check := make(a)
+	if a.err != nil {
+		return nil, fmt.Errorf("instruction %s: %w", name, a.err)
+	}
+	return check, nil
+}
+
+// Rules say which readings of a response count.
+type Rules string
+
+const (
+	// Strict takes the response as it is.
+	Strict Rules = "strict"
+	// Loose accepts also what remains without asterisks, without the first line, without the last one, or both: a
+	// greeting or markdown around the answer does no harm.
+	Loose Rules = "loose"
+)
+
+// Followed reports for each check whether the response follows it. A reading without any text follows nothing.
+func Followed(checks []Check, response string, rules Rules) []bool {
+	readings := []string{response}
+	if rules == Loose {
+		readings = loose(response)
+	}
+	readings = slices.DeleteFunc(readings, func(s string) bool { return strip(s) == "" })
+	out := make([]bool, len(checks))
+	for i, check := range checks {
+		out[i] = slices.ContainsFunc(readings, check)
+	}
+	return out
+}
+
+// loose returns the eight readings of a response: with and without asterisks, of all lines, without the first, without
+// the last, and without both.
+func loose(response string) []string {
+	lines := strings.Split(response, "\n")
+	part := func(from, to int) string {
+		return strip(strings.Join(lines[min(from, len(lines)):max(to, min(from, len(lines)))], "\n"))
+	}
+	last := len(lines) - 1
+	readings := []string{response, part(1, last+1), part(0, last), part(1, last)}
+	for _, s := range slices.Clone(readings) {
+		readings = append(readings, strings.ReplaceAll(s, "*", ""))
+	}
+	return readings
+}
+
+// relation compares a count with the number that an instruction names.
+type relation func(got, want int) bool
+
+func relations() map[string]relation {
+	return map[string]relation{
+		"at least":  func(got, want int) bool { return got >= want },
+		"less than": func(got, want int) bool { return got < want },
+	}
+}
+
+// arguments reads the arguments of an instruction and keeps the first error.
+type arguments struct {
+	values map[string]any
+	err    error
+}
+
+func (a *arguments) fail(format string, args ...any) {
+	a.err = cmp.Or(a.err, fmt.Errorf(format, args...))
+}
+
+// text returns an argument that is a text with something in it.
+func (a *arguments) text(name string) string {
+	s, ok := a.values[name].(string)
+	if !ok || strip(s) == "" {
+		a.fail("%s must be a text with something in it, not %v", name, shown(a.values[name]))
+	}
+	return strip(s)
+}
+
+// texts returns an argument that is a list of such texts.
+func (a *arguments) texts(name string) []string {
+	var list []string
+	switch v := a.values[name].(type) {
+	case []string:
+		list = v
+	case []any:
+		for _, item := range v {
+			s, ok := item.(string)
+			if !ok {
+				a.fail("%s has %v, which is not a text", name, shown(item))
+			}
+			list = append(list, s)
+		}
+	}
+	if len(list) == 0 || slices.Contains(list, "") {
+		a.fail("%s must be a list of texts, not %v", name, shown(a.values[name]))
+	}
+	return list
+}
+
+// count returns an argument that is a whole number, at least the least one.
+func (a *arguments) count(name string, least int) int {
+	n, ok := whole(a.values[name])
+	if !ok || n < least {
+		a.fail("%s must be a whole number from %d, not %v", name, least, shown(a.values[name]))
+	}
+	return n
+}
+
+// relation returns how an argument wants a count to be compared.
+func (a *arguments) relation(name string) relation {
+	s, _ := a.values[name].(string)
+	r, ok := relations()[s]
+	if !ok {
+		a.fail("%s must be %s, not %v", name, `"at least" or "less than"`, shown(a.values[name]))
+	}
+	return r
+}

@@ -1,0 +1,183 @@
+package instruct
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// published are verdicts of the published program, one character for each response.
+type published struct {
+	Responses []string
+	Cases     []struct {
+		ID            string
+		Args          map[string]any
+		Strict, Loose string
+	}
+}
+
+func readPublished(t *testing.T) (p published) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/ifeval.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The published program guesses languages from n-grams and is wrong about a few short texts; language_test.go has
+// those instructions.
+func guessesLanguage(id string) bool {
+	return slices.Contains([]string{"change_case:english_capital", "change_case:english_lowercase"}, id)
+}
+
+func TestPublishedVerdicts(t *testing.T) {
+	p := readPublished(t)
+	seen := map[string]bool{}
+	for _, c := range p.Cases {
+		seen[c.ID] = true
+		if guessesLanguage(c.ID) {
+			continue
+		}
+		check, err := Instruction{c.ID, c.Args}.Check()
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for rules, want := range map[Rules]string{Strict: c.Strict, Loose: c.Loose} {
+			for i, r := range p.Responses {
+				if got := Followed([]Check{check}, r, rules)[0]; got != (want[i] == '1') {
+					t.Errorf("%s %v %s: %v for %q", c.ID, c.Args, rules, got, r)
+				}
+			}
+		}
+	}
+	seen["language:response_language"] = true
+	for _, id := range IDs() {
+		if !seen[id] {
+			t.Errorf("%s has no published verdicts", id)
+		}
+	}
+}
+
+func TestFollowed(t *testing.T) {
+	checks := []Check{
+		func(s string) bool { return strings.HasPrefix(s, "b") },
+		func(s string) bool { return !strings.Contains(s, "*") },
+		func(string) bool { return true },
+	}
+	for _, tt := range []struct {
+		response      string
+		strict, loose []bool
+	}{
+		{"b", []bool{true, true, true}, []bool{true, true, true}},
+		{"a\n*b*\nc", []bool{false, false, true}, []bool{true, true, true}}, // each in another reading
+		{"a*", []bool{false, false, true}, []bool{false, true, true}},
+		{"*", []bool{false, false, true}, []bool{false, false, true}}, // nothing is left without the asterisk
+		{" \n\u00a0", []bool{false, false, false}, []bool{false, false, false}},
+		{"", []bool{false, false, false}, []bool{false, false, false}},
+	} {
+		if diff := cmp.Diff(tt.strict, Followed(checks, tt.response, Strict)); diff != "" {
+			t.Errorf("%q strictly: %s", tt.response, diff)
+		}
+		if diff := cmp.Diff(tt.loose, Followed(checks, tt.response, Loose)); diff != "" {
+			t.Errorf("%q loosely: %s", tt.response, diff)
+		}
+	}
+}
+
+func TestBadInstructions(t *testing.T) {
+	type args = map[string]any
+	for _, tt := range []struct {
+		id   string
+		args args
+		want string
+	}{
+		{"length_constraints:words", nil, `unknown instruction "length_constraints:words"; known: change_case:`},
+		{"length_constraints:number_words", args{"num_words": 3.5, "relation": "at least"},
+			"instruction length_constraints:number_words: num_words must be a whole number from 0, not 3.5"},
+		{"length_constraints:number_words", args{"num_words": -1, "relation": "at least"}, "from 0, not -1"},
+		{"length_constraints:number_words", args{"num_words": json.Number("1e99"), "relation": "at least"}, "not 1e99"},
+		{"length_constraints:number_words", args{"relation": "at least"}, "not nothing"},
+		{"length_constraints:number_words", args{"num_words": 3, "relation": "around"},
+			`relation must be "at least" or "less than", not "around"`},
+		{"keywords:existence", args{"keywords": []any{}}, "keywords must be a list of texts, not []"},
+		{"keywords:existence", args{"keywords": []any{"a", 7}}, "keywords has 7, which is not a text"},
+		{"keywords:existence", args{"keywords": []any{""}}, "must be a list of texts"},
+		{"keywords:frequency", args{"keyword": " ", "frequency": 1, "relation": "at least"}, "keyword must be a text"},
+		{"keywords:letter_frequency", args{"letter": "ab", "let_frequency": 1, "let_relation": "at least"},
+			`letter must be one letter, not "ab"`},
+		{"language:response_language", args{"language": "tlh"}, `language "tlh": known are af, ar, bg`},
+		{"startend:end_checker", args{"end_phrase": strings.Repeat("x", 99) + "\n", "other": 1}, ""},
+		{"length_constraints:nth_paragraph_first_word", args{"num_paragraphs": 2, "nth_paragraph": 0, "first_word": "a"},
+			"nth_paragraph must be a whole number from 1, not 0"},
+	} {
+		_, err := Instruction{tt.id, tt.args}.Check()
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s %v: %v, want %q", tt.id, tt.args, err, tt.want)
+		}
+	}
+}
+
+// Files in Parquet have numbers with a fraction, and keywords that Go's regexp cannot read are plain texts.
+func TestLenientArguments(t *testing.T) {
+	for _, i := range []Instruction{
+		{"length_constraints:number_words", map[string]any{"num_words": 2.0, "relation": "at least"}},
+		{" length_constraints:number_words ", map[string]any{"num_words": json.Number("2"), "relation": "at least"}},
+		{"keywords:existence", map[string]any{"keywords": []string{"(two", "words"}}},
+		{"keywords:frequency", map[string]any{"keyword": "(?<=x)", "frequency": 1, "relation": "less than"}},
+		{"keywords:forbidden_words", map[string]any{"forbidden_words": []any{"[other", "ords"}}},
+		{"detectable_format:multiple_sections", map[string]any{"section_spliter": "(two", "num_sections": 0}},
+	} {
+		check, err := i.Check()
+		if err != nil {
+			t.Error(err)
+		} else if !check("(two words)") {
+			t.Errorf("%s %v does not hold", i.ID, i.Args)
+		}
+	}
+}
+
+func FuzzChecks(f *testing.F) {
+	for _, text := range []string{"", "a", "*a*\n- b\n***\n", "\xff. A", "P.S. «x.» . . . a--b ..."} {
+		f.Add(text, "k")
+	}
+	f.Fuzz(func(t *testing.T, response, word string) {
+		args := map[string]any{"keywords": []any{word}, "keyword": word, "forbidden_words": []any{word}, "letter": word,
+			"frequency": 1, "relation": "at least", "let_frequency": 1, "let_relation": "less than", "num_words": 1,
+			"num_sentences": 1, "num_paragraphs": 1, "nth_paragraph": 1, "first_word": word, "num_placeholders": 1,
+			"postscript_marker": word, "num_bullets": 1, "num_highlights": 1, "num_sections": 1, "section_spliter": word,
+			"prompt_to_repeat": word, "end_phrase": word, "language": "en", "capital_frequency": 1,
+			"capital_relation": "at least"}
+		for _, id := range IDs() {
+			if check, err := (Instruction{id, args}).Check(); err == nil {
+				Followed([]Check{check}, response, Loose)
+			}
+		}
+	})
+}
+
+func BenchmarkFollowed(b *testing.B) {
+	text := strings.Repeat("The boat left at noon. Nobody waved, and nobody wept.\n", 40)
+	for _, id := range []string{"length_constraints:number_sentences", "change_case:capital_word_frequency",
+		"language:response_language", "keywords:forbidden_words"} {
+		check, err := Instruction{id, map[string]any{"num_sentences": 1, "relation": "less than", "capital_frequency": 99,
+			"capital_relation": "at least", "language": "de", "forbidden_words": []any{"boat"}}}.Check()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(id, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Followed([]Check{check}, text, Strict)
+			}
+		})
+	}
+}

@@ -1,0 +1,32 @@
+package instruct
+
+import "testing"
+
+// The counts are those of NLTK 3.10.4.
+func TestSentences(t *testing.T) {
+	for text, want := range map[string]int{
+		"":                                  0,
+		"  ":                                0,
+		"Hello":                             1,
+		"Hello. ":                           1,
+		"It is. It was.":                    2,
+		"Dr. Smith came. He left.":          2,
+		"He paid $3.50 to Mr. J. Doe.":      1,
+		"Stop! Who? Me.":                    3,
+		"Wait... what?":                     1,
+		"Wait. . . . what? Yes.":            6,
+		"She said \"No.\" He said \"Yes.\"": 2,
+		"(It rains.) It pours.":             2,
+		"*It rains.*\n*It pours.*":          3, // the last asterisk stands alone
+		"“It rains.” It pours.":             2,
+		"e.g. this, i.e. that":              3, // no abbreviations of the model
+		"no. 5 is here. no. 6 is not.":      4,
+		"It was in the U.S. The end.":       2,
+		"What?! No!":                        2,
+		"a.b.c. D":                          2,
+	} {
+		if got := english().count(text); got != want {
+			t.Errorf("%q: %d sentences, want %d", text, got, want)
+		}
+	}
+}
