@@ -104,7 +104,7 @@ func (a *app) metrics(c *cli.Context, db *store.DB, refs []string) error {
 	var all []runCurves
 	points := 0
 	for _, r := range runs {
-		curves, err := a.curvesOf(c, db, r.ID, from, to)
+		curves, err := a.curvesOf(c, db, r, from, to)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 	}
 	f := cli.Failf(cli.ExitNotFound, "these runs have no recorded steps of training yet")
 	for _, r := range runs {
-		kind, err := stageWithCurve(c.Context, db, r.ID)
+		kind, err := stageWithCurve(c.Context, db, r)
 		if err != nil {
 			return err
 		}

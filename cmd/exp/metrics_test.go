@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/recorded"
+	"exp/harness/config"
 	"exp/harness/metric"
 )
 
@@ -67,6 +69,19 @@ func TestMetricsOfStage(t *testing.T) {
 	metrics("--stage", "train").check(t, 2, "", "--stage train: want one of sft, prefer")
 	metrics("--stage", "sft", "--list").check(t, 2, "", "does not go with --stage")
 	metrics("--stage", "sft", "--decimate", "3").check(t, 2, "", "does not go with --stage")
+}
+
+// The stages that --stage takes are those that keep a curve, in the order of a run.
+func TestCurveStages(t *testing.T) {
+	var want []string
+	for _, s := range config.StagesOf() {
+		if slices.Contains(s.Facts().Makes, recorded.RoleCurve) {
+			want = append(want, string(s))
+		}
+	}
+	if got := curveStages(); !slices.Equal(got, want) {
+		t.Errorf("the catalogue of metrics has stages %q, the table of stages has %q", got, want)
+	}
 }
 
 // A run in place of a metric stands for those it recorded.

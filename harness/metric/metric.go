@@ -104,10 +104,10 @@ func (m Metric) AxisUnit() string {
 }
 
 // OfSteps reports whether training steps record the metric: it is neither a result of an
-// evaluation after training nor a measurement of fine-tuning.
+// evaluation after training nor a measurement of a stage before it.
 func (m Metric) OfSteps() bool {
-	before, _, inBlock := strings.Cut(m.Name, "/")
-	return inBlock && before != "sft" && before != "prefer"
+	_, before := StageOf(m.Name)
+	return !before && strings.Contains(m.Name, "/")
 }
 
 // InSentence returns the title as written within a sentence.

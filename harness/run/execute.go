@@ -75,6 +75,7 @@ func (x *execution) execute(ctx context.Context, i int, row store.Stage, in map[
 			return err
 		}
 	}
+	x.DB.RemoveLiveSteps(x.run.RID, row.SID)
 	x.done[i] = row
 	x.result.Executed++
 	end.Facts = factsOf(out)
@@ -91,9 +92,12 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	e.Hooks.Event = x.event
 	now := newActivity(x.DB, x.run.RID, x.info(i))
 	defer now.close()
+	steps := x.liveSteps(i, row)
+	defer steps.Close()
 	e.Hooks.Phase = now.phase
 	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
 		now.progress(done, total)
+		steps.add(done, measured)
 		x.Watch.StageProgress(done, total, onProgress(measured))
 	}
 	e.Hooks.Stop = func() bool { return ctx.Err() != nil }
