@@ -24,8 +24,9 @@ type curveKind struct {
 	Start  string // metric of the evaluation before training, drawn as a reference line
 }
 
-// Galleries of curves; the section on curves has the first four.
+// Galleries of curves; the section on curves has the first five.
 const (
+	groupStages    = "Before training"
 	groupLearning  = "Learning"
 	groupPolicy    = "The policy"
 	groupOptimizer = "Optimization"
@@ -33,10 +34,10 @@ const (
 	groupCost      = "Cost"
 )
 
-var curveGroups = []string{groupLearning, groupPolicy, groupOptimizer, groupMethod}
+var curveGroups = []string{groupStages, groupLearning, groupPolicy, groupOptimizer, groupMethod}
 
 // curveKinds lists all curves in report order.
-var curveKinds = []curveKind{
+var curveKinds = slices.Concat(stageKinds(), []curveKind{
 	{Name: "reward", Metric: "critic/score/mean", Group: groupLearning},
 	{Name: "accuracy", Metric: "val/pass@1", Group: groupLearning, Rare: true, Start: "pass@1"},
 	{Name: "train-accuracy", Metric: "train/accuracy", Group: groupLearning},
@@ -77,7 +78,7 @@ var curveKinds = []curveKind{
 	{Name: "process-order", Metric: "reward_model/dpo_acc", Group: groupMethod},
 	{Name: "throughput", Metric: "perf/throughput", Group: groupCost,
 		Note: "it depends on the machine and its load"},
-}
+})
 
 // axisOf returns the catalogue's axis for a metric.
 func axisOf(name string) figure.Axis {
@@ -97,13 +98,19 @@ const smoothFrom = 80
 // drawing returns the figure, or the reason why it is omitted.
 func (k curveKind) drawing(arms []*arm) drawing {
 	a := try(k.Group, k.curve(arms))
+	stage, _ := metric.StageOf(k.Metric)
+	lost := func(a *arm) bool {
+		return slices.ContainsFunc(a.Runs, func(r *run) bool { return slices.Contains(r.lost, stage.Name) })
+	}
 	switch {
-	case !recorded(arms, k.Metric):
+	case slices.ContainsFunc(arms, lost):
+		a.reason = fmt.Errorf("the store lacks what stage %s kept of its steps; exp fsck names the file", stage.Name)
+	case !anyRecorded(arms, k.Metric):
 		a.reason = errors.New("no run recorded " + k.Metric)
 		if m, _ := metric.Find(k.Metric); m.Absent != "" {
 			a.reason = errors.New("no run recorded " + k.Metric + ": " + m.Absent)
-			if k.Group == groupOptimizer || k.Group == groupMethod {
-				a.reason = notTheirs{a.reason.Error()} // another method's
+			if k.Group == groupOptimizer || k.Group == groupMethod || k.Group == groupStages {
+				a.reason = notTheirs{a.reason.Error()} // another method's, or of a stage that they do not have
 			}
 		}
 	default:
@@ -114,9 +121,9 @@ func (k curveKind) drawing(arms []*arm) drawing {
 	return a
 }
 
-func recorded(arms []*arm, metric string) bool {
+func anyRecorded(arms []*arm, metric string) bool {
 	return slices.ContainsFunc(arms, func(a *arm) bool {
-		return slices.ContainsFunc(a.Runs, func(r *run) bool { return r.curves[metric].N > 0 })
+		return slices.ContainsFunc(a.Runs, func(r *run) bool { c, _ := r.curve(metric); return c.N > 0 })
 	})
 }
 
@@ -125,7 +132,8 @@ func recorded(arms []*arm, metric string) bool {
 func constant(arms []*arm, metric string) (v float64, ok bool) {
 	first := true
 	for _, r := range eachRun(arms) {
-		values := r.curves[metric].Values
+		c, _ := r.curve(metric)
+		values := c.Values
 		for _, x := range values {
 			if first {
 				v, first = x, false
@@ -143,35 +151,32 @@ func constant(arms []*arm, metric string) (v float64, ok bool) {
 func (k curveKind) curve(arms []*arm) figure.Curve {
 	m, _ := metric.Find(k.Metric)
 	about := sentenceCase(m.Definition) + " (" + m.Name + ")"
+	lines, order, focus := linesOf(arms, k.Metric)
 	f := figure.Curve{
-		Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: labels(arms), Focus: focused(arms)},
-		X:    figure.Axis{Label: "training step"}, Y: axisOf(m.Name),
+		Head: figure.Head{Name: k.Name, Title: m.Title, About: about, Order: order, Focus: focus},
+		X:    stepAxis(m.Name), Y: axisOf(m.Name),
 	}
 	f.Y.Untitled = m.InSentence()
 	if k.Note != "" {
 		f.About += "; " + k.Note
 	}
-	var without []string
 	longest := 0
 	f.Y.Log = f.Y.Log || m.Unit != metric.Share && figure.ManyTens(valuesOf(arms, k.Metric))
-	for _, a := range arms {
-		drawn := figure.Arm{Name: a.label}
-		for _, r := range a.Runs {
-			if c, ok := r.curves[k.Metric]; ok && c.N > 0 {
-				drawn.Seeds = append(drawn.Seeds, series(c))
-				longest = max(longest, len(c.Steps))
-			}
-		}
-		if len(drawn.Seeds) == 0 {
-			without = append(without, a.label)
-			continue
+	for _, l := range lines {
+		drawn := figure.Arm{Name: l.name}
+		for _, c := range l.curves {
+			drawn.Seeds = append(drawn.Seeds, series(c))
+			longest = max(longest, len(c.Steps))
 		}
 		f.Arms = append(f.Arms, drawn)
 	}
 	if !k.Rare && longest >= smoothFrom {
 		f.Smooth = longest/20 | 1 // odd, about a twentieth of the run
 	}
-	if len(without) > 0 && len(f.Arms) > 0 {
+	if said := sharing(lines, k.Metric); said != "" {
+		f.About += ". " + said
+	}
+	if without := undrawn(arms, lines); len(without) > 0 && len(f.Arms) > 0 {
 		f.About += ". Not recorded for " + listed(without)
 		if m.Absent != "" {
 			f.About += ": " + m.Absent
@@ -215,7 +220,8 @@ func valuesOf(arms []*arm, name string) [][]float64 {
 	lists := make([][]float64, len(arms))
 	for i, a := range arms {
 		for _, r := range a.Runs {
-			lists[i] = append(lists[i], r.curves[name].Values...)
+			c, _ := r.curve(name)
+			lists[i] = append(lists[i], c.Values...)
 		}
 	}
 	return lists
@@ -224,7 +230,8 @@ func valuesOf(arms []*arm, name string) [][]float64 {
 // sameCurves reports whether two metrics have the same values at the same steps in all runs.
 func sameCurves(arms []*arm, a, b string) bool {
 	for _, r := range eachRun(arms) {
-		x, y := r.curves[a], r.curves[b]
+		x, _ := r.curve(a)
+		y, _ := r.curve(b)
 		if !slices.Equal(x.Steps, y.Steps) || !slices.Equal(x.Values, y.Values) {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"exp/experiments/ident"
+	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports/compare"
@@ -34,7 +35,9 @@ type run struct {
 	config   map[string]any // by dotted path
 	yaml     string
 	curves   map[string]store.Curve
-	counted  map[string]compare.Evaluation // by suite label; evals, scores and policies are theirs
+	staged   map[string]recorded.KeyedCurve // of stages before training, by metric
+	lost     []string                       // stages whose curve is missing in the store
+	counted  map[string]compare.Evaluation  // by suite label; evals, scores and policies are theirs
 	evals    []store.Eval
 	stages   []store.Stage
 	attempts []store.Attempt
@@ -64,8 +67,9 @@ type outcome struct {
 
 // readRun reads a run from the store, with the evaluations that count.
 func readRun(ctx context.Context, db *store.DB, r store.Run, counted []compare.Evaluation) (*run, error) {
-	out := &run{Run: r, curves: map[string]store.Curve{}, counted: map[string]compare.Evaluation{},
-		scores: map[string][]item{}, policies: map[string][]outcome{}}
+	out := &run{Run: r, curves: map[string]store.Curve{}, staged: map[string]recorded.KeyedCurve{},
+		counted: map[string]compare.Evaluation{},
+		scores:  map[string][]item{}, policies: map[string][]outcome{}}
 	for _, e := range counted {
 		out.counted[e.Scored.Label] = e
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/reports/compare"
@@ -89,6 +90,7 @@ func read(ctx context.Context, in Input) (*source, error) {
 			return nil, err
 		}
 	}
+	staged := stageRecords{in.DB, map[ident.Digest][]store.Curve{}}
 	var runs []store.Run
 	for _, a := range arms {
 		runs = append(runs, a.Runs...)
@@ -104,6 +106,9 @@ func read(ctx context.Context, in Input) (*source, error) {
 		out := &arm{Name: cmp.Or(a.Label, a.Runs[0].Name), Place: i}
 		for _, r := range a.Runs {
 			full, err := readRun(ctx, in.DB, r, counted[r.ID])
+			if err == nil {
+				err = staged.fill(full)
+			}
 			if err != nil {
 				return nil, fmt.Errorf("report: %w", err)
 			}
