@@ -3,6 +3,7 @@ package serve
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -49,7 +50,8 @@ func (c *changes) listen() (ch chan struct{}, leave func()) {
 const heartbeat = 20 * time.Second
 
 // sendChanges sends an event for each change of the store, and for the page of a run (?run=ID) what
-// the run is doing (text/event-stream).
+// the run is doing and that a stage before training, which the store records when it ends, took a step
+// (text/event-stream).
 func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
 	changed, leave := s.changes.listen()
 	if changed == nil {
@@ -61,7 +63,7 @@ func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
 	stream := http.NewResponseController(w)
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	event, data := "open", []byte("{}")
+	messages := eventOf("open", nil)
 	rid, err := s.watched(r)
 	look := time.NewTicker(activityEvery)
 	defer look.Stop()
@@ -69,29 +71,41 @@ func (s *Server) sendChanges(w http.ResponseWriter, r *http.Request) {
 		look.Stop()
 	}
 	var shown activityShown
+	steps := s.db.LiveStepsBytes(rid)
 	for {
-		if _, err := fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, data); err != nil {
+		if _, err := io.WriteString(w, messages); err != nil {
 			return
 		}
 		if stream.SetWriteDeadline(time.Now().Add(2*heartbeat)) != nil || stream.Flush() != nil {
 			return
 		}
-		for event = ""; event == ""; {
+		for messages = ""; messages == ""; {
 			select {
 			case <-r.Context().Done():
 				return
 			case <-changed:
-				event, data = "change", []byte("{}")
+				messages = eventOf("change", nil)
 			case <-beat.C:
-				event, data = "beat", []byte("{}")
+				messages = eventOf("beat", nil)
 			case <-look.C:
 				if now := s.activityOf(rid); now != shown {
-					event, shown = "activity", now
-					data, _ = json.Marshal(now) // a text and numbers
+					messages, shown = eventOf("activity", now), now
+				}
+				if n := s.db.LiveStepsBytes(rid); n != steps {
+					messages, steps = messages+eventOf("change", nil), n
 				}
 			}
 		}
 	}
+}
+
+// eventOf writes an event of a stream; without data, it has an empty object.
+func eventOf(name string, data any) string {
+	text := []byte("{}")
+	if data != nil {
+		text, _ = json.Marshal(data) // a text and numbers
+	}
+	return fmt.Sprintf("event: %s\ndata: %s\n\n", name, text)
 }
 
 // watched returns the run whose page asks for changes.

@@ -40,8 +40,9 @@ func bandNote(f figure.Curve) string {
 	return "mean over seeds; band: " + f.Band.String()
 }
 
-// chartNote says what the pale area and the smoothing are, and which arms are missing.
-func chartNote(f figure.Curve, bands string, arms []arm) string {
+// chartNote says what the pale area and the smoothing are, and which arms are missing: they are not
+// among those drawn.
+func chartNote(f figure.Curve, bands string, arms []arm, drawn []figure.Arm) string {
 	var parts []string
 	if bands != "" {
 		parts = append(parts, strings.ToLower(bands[:1])+bands[1:])
@@ -54,7 +55,7 @@ func chartNote(f figure.Curve, bands string, arms []arm) string {
 	}
 	var without []string
 	for _, a := range arms {
-		if !slices.ContainsFunc(f.Arms, func(d figure.Arm) bool { return d.Name == a.Label }) {
+		if !slices.ContainsFunc(drawn, func(d figure.Arm) bool { return d.Name == a.Label }) {
 			without = append(without, a.Label)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"exp/experiments/store"
 	"exp/harness/metric"
@@ -90,6 +91,7 @@ type chart struct {
 	Points                          string // address of the values
 	Note, Band                      string
 	Last                            []lastValue
+	Whole                           bool // its steps are a stage's before training: no part of them can be chosen
 }
 
 // lastValue is where an arm's line ends.
@@ -242,6 +244,9 @@ func (p plotted) curve(name string, arms []figure.Arm) figure.Curve {
 	}
 	f.X = map[string]figure.Axis{"step": {Label: "training step"}, "tokens": {Label: "tokens sampled"},
 		"time": {Label: "time", Unit: "hours"}}[p.x]
+	if stage, before := metric.StageOf(name); before {
+		f.X = figure.Axis{Label: stage.Step}
+	}
 	if m.Axis.Least != nil {
 		f.Y.Cut, f.Y.Least = true, *m.Axis.Least
 	}
@@ -281,7 +286,7 @@ func (s *Server) charts(ctx context.Context, arms []arm, metrics []string, p plo
 	for _, a := range arms {
 		p.order = append(p.order, a.Label)
 	}
-	read, err := s.readCurves(ctx, arms, metrics, p)
+	read, staged, err := s.readAll(ctx, arms, metrics, p)
 	if err != nil {
 		return nil, err
 	}
@@ -289,23 +294,48 @@ func (s *Server) charts(ctx context.Context, arms []arm, metrics []string, p plo
 	for _, name := range metrics {
 		c := describeChart(name)
 		c.Points = href("/points", pointsQuery(arms, q), "metric", name)
-		f := p.curve(name, read[name])
+		drawn, all := read[name], read[name]
+		stage, before := metric.StageOf(name)
+		if before {
+			c.Whole = true
+			drawn, all = lines(staged[name])
+		}
+		f := p.curve(name, drawn)
 		live, err := f.Live(curveHeight)
 		switch {
-		case errors.Is(err, figure.ErrNoData) && p.to > 0:
+		case errors.Is(err, figure.ErrNoData) && p.to > 0 && !before:
 			c.Note = "No value between these steps."
 		case errors.Is(err, figure.ErrNoData):
-			c.Note = noValue(read[name], f.Y.Log)
+			c.Note = noValue(drawn, f.Y.Log)
 		case err != nil:
 			return nil, err
 		default:
 			c.SVG = template.HTML(live.SVG)
-			c.Note, c.Band = chartNote(f, live.Note, arms), bandNote(f)
+			c.Note, c.Band = chartNote(f, live.Note, arms, all), bandNote(f)
+			if before {
+				c.Note = strings.TrimSuffix(stageNote(stage, staged[name])+"; "+c.Note, "; ")
+			}
 		}
-		c.Last = lastValues(arms, read[name])
+		c.Last = lastValues(arms, all)
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// readAll reads metrics of arms, those of training and those of the stages before it, by name.
+func (s *Server) readAll(ctx context.Context, arms []arm, metrics []string, p plotted) (
+	trained map[string][]figure.Arm, staged map[string][]stageLine, err error) {
+	var rest []string
+	for _, name := range metrics {
+		if _, before := metric.StageOf(name); !before {
+			rest = append(rest, name)
+		}
+	}
+	if trained, err = s.readCurves(ctx, arms, rest, p); err != nil {
+		return nil, nil, err
+	}
+	staged, err = s.readStages(ctx, arms, metrics)
+	return trained, staged, err
 }
 
 // pointsQuery is the state that the values of a chart depend on.
@@ -349,11 +379,15 @@ func (s *Server) points(ctx context.Context, q url.Values) ([]byte, error) {
 	for _, a := range arms {
 		p.order = append(p.order, a.Label)
 	}
-	read, err := s.readCurves(ctx, arms, []string{name}, p)
+	read, staged, err := s.readAll(ctx, arms, []string{name}, p)
 	if err != nil {
 		return nil, err
 	}
-	live, err := p.curve(name, read[name]).Live(curveHeight)
+	drawn := read[name]
+	if len(staged) > 0 {
+		drawn, _ = lines(staged[name])
+	}
+	live, err := p.curve(name, drawn).Live(curveHeight)
 	if err != nil {
 		return nil, err
 	}

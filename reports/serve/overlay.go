@@ -115,7 +115,7 @@ func (s *Server) curvesPage(ctx context.Context, r *http.Request) (page, error) 
 		runs = append(runs, a.Runs...)
 		body.Arms = append(body.Arms, armRow{a, query.Seeds(a.Runs), runsLink(a)})
 	}
-	names, err := s.recorded(ctx, runs)
+	names, _, err := s.recorded(ctx, runs, arms)
 	if err != nil {
 		return p, err
 	}
@@ -172,14 +172,18 @@ func words(list []string) string {
 	return strings.Join(quotedWords, " ")
 }
 
-// recorded lists the names of the series of runs, sorted.
-func (s *Server) recorded(ctx context.Context, runs []store.Run) ([]string, error) {
+// recorded lists the metrics of runs, which form the arms: those of training, and those of the stages before it. early
+// are the latter that the page of a run draws. names are sorted.
+func (s *Server) recorded(ctx context.Context, runs []store.Run, arms []arm) (names, early []string, err error) {
+	if names, err = s.stageMetrics(ctx, arms); err != nil {
+		return nil, nil, err
+	}
+	early = stageDefaults(names)
 	seen := map[string]bool{}
-	var names []string
 	for _, r := range runs {
 		series, err := s.db.Series(ctx, r.ID, "")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for _, x := range series {
 			if !seen[x.Name] {
@@ -189,12 +193,12 @@ func (s *Server) recorded(ctx context.Context, runs []store.Run) ([]string, erro
 		}
 	}
 	slices.Sort(names)
-	return names, nil
+	return names, early, nil
 }
 
 // chosenMetrics returns the metrics that an address names, else the ones that exp show has,
-// else the first ones.
-func chosenMetrics(q url.Values, names []string) []string {
+// else the first ones. early are shown before the ones that exp show has.
+func chosenMetrics(q url.Values, names []string, early ...string) []string {
 	var chosen []string
 	for _, name := range q["metric"] {
 		if name != "" && !slices.Contains(chosen, name) && len(chosen) < mostCurves {
@@ -204,6 +208,7 @@ func chosenMetrics(q url.Values, names []string) []string {
 	if len(chosen) > 0 {
 		return chosen
 	}
+	chosen = append(chosen, early...)
 	for _, m := range metric.ShownIn(metric.OverSteps) {
 		if slices.Contains(names, m.Name) {
 			chosen = append(chosen, m.Name)

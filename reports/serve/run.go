@@ -110,12 +110,12 @@ func (s *Server) runPage(ctx context.Context, r *http.Request) (page, error) {
 	if err != nil {
 		return p, err
 	}
-	names, err := s.recorded(ctx, []store.Run{run})
+	arms := []arm{{Arm: compare.Arm{Label: name, Runs: []store.Run{run}}}}
+	names, early, err := s.recorded(ctx, []store.Run{run}, arms)
 	if err != nil {
 		return p, err
 	}
-	chosen := chosenMetrics(q, names)
-	arms := []arm{{Arm: compare.Arm{Label: name, Runs: []store.Run{run}}}}
+	chosen := chosenMetrics(q, names, early...)
 	if body.Charts, err = s.charts(ctx, arms, chosen, how, q); err != nil {
 		return p, err
 	}

@@ -56,6 +56,7 @@ type Server struct {
 	reporting chan struct{}   // holds a token while a report is made
 	changes   changes
 	spans     spanCache
+	stages    stageCache
 }
 
 // New makes a server.

@@ -111,7 +111,8 @@ document.addEventListener('pointerout', event => {
 
 document.addEventListener('pointerdown', event => {
   const figure = inside(event);
-  if (figure && event.pointerType === 'mouse' && event.button === 0 && event.target.closest('.plot')) {
+  const part = figure && !('whole' in figure.dataset); // its steps are training's
+  if (part && event.pointerType === 'mouse' && event.button === 0 && event.target.closest('.plot')) {
     drag = {figure, from: offset(figure, event)};
     event.preventDefault();
   }
