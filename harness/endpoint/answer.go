@@ -300,10 +300,10 @@ func (a *answer) textScores(i, from int, list []generate.Score, first bool) any 
 	}
 	ask := a.asks[i/a.n]
 	tokens, probs, tops, offsets := []string{}, []any{}, []any{}, []int{}
-	at := 0
+	var at characters
 	add := func(s generate.Score, known bool) {
-		tokens, offsets = append(tokens, a.Server.x.token(s.Token)), append(offsets, at)
-		at += utf8.RuneCount(a.Server.x.piece(s.Token))
+		tokens, offsets = append(tokens, a.Server.x.token(s.Token)), append(offsets, at.n)
+		at.add(a.Server.x.piece(s.Token))
 		if !known {
 			probs, tops = append(probs, nil), append(tops, nil)
 			return
@@ -325,7 +325,7 @@ func (a *answer) textScores(i, from int, list []generate.Score, first bool) any 
 	if !first {
 		a.mu.Lock()
 		for _, s := range a.parts[i].scores[:from] {
-			at += utf8.RuneCount(a.Server.x.piece(s.Token))
+			at.add(a.Server.x.piece(s.Token))
 		}
 		a.mu.Unlock()
 	}
@@ -337,4 +337,18 @@ func (a *answer) textScores(i, from int, list []generate.Score, first bool) any 
 	}
 	return map[string]any{"tokens": tokens[skip:], "token_logprobs": probs[skip:], "top_logprobs": tops[skip:],
 		"text_offset": offsets[skip:]}
+}
+
+// characters counts the characters of a text that comes in pieces, which may cut them: one counts when it is whole.
+type characters struct {
+	n    int
+	rest []byte // of a character that has begun
+}
+
+func (c *characters) add(piece []byte) {
+	c.rest = append(c.rest, piece...)
+	for len(c.rest) > 0 && utf8.FullRune(c.rest) {
+		_, size := utf8.DecodeRune(c.rest)
+		c.n, c.rest = c.n+1, c.rest[size:]
+	}
 }
