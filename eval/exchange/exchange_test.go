@@ -38,6 +38,9 @@ func TestRead(t *testing.T) {
 `, []Response{{Item: "0", Text: "It is 2", Prompt: "Q: 1+1?", Golds: []string{"2"}, Scores: map[string]float64{"exact_match,strict-match": 0, "exact_match,flexible-extract": 1}}}},
 		{"lm-eval", `{"doc_id":3,"doc":{},"target":"7","arguments":[["P",{}]],"resps":[["a","b"]],"metrics":["m"],"m":0.5}`,
 			[]Response{{Item: "3", Text: "a", Prompt: "P", Golds: []string{"7"}}, {Item: "3", Sample: 1, Text: "b", Prompt: "P", Golds: []string{"7"}}}},
+		// The gold answer stands after the last mark.
+		{"lm-eval", `{"doc_id":4,"doc":{},"target":"after #### 5 comes\n#### 7","arguments":[["P",{}]],"resps":[["a"]]}`,
+			[]Response{{Item: "4", Text: "a", Prompt: "P", Golds: []string{"7"}}}},
 		{"lighteval", `{"__doc__":{"query":"P","choices":["7","8"],"gold_index":[0],"id":"4"},"__metric__":{"extractive_match":1},"__model_response__":{"text":["\\boxed{7}"]}}`,
 			[]Response{{Item: "4", Text: "\\boxed{7}", Prompt: "P", Golds: []string{"7"}, Scores: map[string]float64{"extractive_match": 1}}}},
 		{"verl-parquet", `{"data_source":"aime2024","prompt":[{"role":"user","content":"P"}],"reward_model":{"style":"rule","ground_truth":"7"},"extra_info":{"index":0},"responses":["a","b"]}`,
@@ -49,11 +52,18 @@ func TestRead(t *testing.T) {
 `, []Response{{Item: "0", Text: "Answer: 7", Prompt: "user\nP", Scores: map[string]float64{"score": 1, "acc": 1}},
 			{Item: "0", Sample: 1, Text: "Answer: 8", Prompt: "user\nP", Scores: map[string]float64{"score": -1, "acc": 0}},
 			{Item: "1", Text: "", Prompt: "user\nR", Scores: map[string]float64{"score": -1, "acc": 0}}}},
+		// One input with another gold answer is another problem; counts are no verdicts.
+		{"verl-dump", `{"input":"P","output":"a","gts":"1","score":1.0,"step":5,"n_tokens":12}
+{"input":"P","output":"b","gts":"2","score":0.0,"step":5,"n_tokens":9}
+`, []Response{{Item: "0", Text: "a", Prompt: "P", Golds: []string{"1"}, Scores: map[string]float64{"score": 1}},
+			{Item: "1", Text: "b", Prompt: "P", Golds: []string{"2"}, Scores: map[string]float64{"score": 0}}}},
 		{"humaneval", `{"task_id":"HumanEval/0","completion":"  return 1","result":"passed","passed":true}`,
 			[]Response{{Item: "HumanEval/0", Text: "  return 1", Scores: map[string]float64{"passed": 1}}}},
 		{"humaneval", `{"task_id":"HumanEval/0","completion":"x","solution":"def f(): pass"}`, []Response{{Item: "HumanEval/0", Text: "def f(): pass"}}},
 		{"evalplus", `{"date":"d","hash":"h","eval":{"HumanEval/0":[{"task_id":"HumanEval/0","solution":"s","base_status":"pass","plus_status":"fail","base_fail_tests":[],"plus_fail_tests":[[1]]}]}}`,
 			[]Response{{Item: "HumanEval/0", Text: "s", Scores: map[string]float64{"base": 1, "plus": 0}}}},
+		{"evalplus", `{"eval":{"HumanEval/0":[{"solution":"s","base_status":"fail","plus_status":"pass"}]}}`,
+			[]Response{{Item: "HumanEval/0", Text: "s", Scores: map[string]float64{"base": 0, "plus": 0}}}},
 		{"lcb", `[{"question_title":"t","question_content":"Q","platform":"p","question_id":"abc","output_list":["x","y"],"code_list":["",""],"graded_list":[true,false]}]`,
 			[]Response{{Item: "abc", Text: "x", Prompt: "Q", Scores: map[string]float64{"graded": 1}}, {Item: "abc", Sample: 1, Text: "y", Prompt: "Q", Scores: map[string]float64{"graded": 0}}}},
 		{"lcb-custom", `[{"question_id":"abc","code_list":["print(1)"]}]`, []Response{{Item: "abc", Text: "print(1)"}}},
@@ -134,6 +144,29 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("written again: %v\n%s\n%s", err, first.String(), second.String())
 			}
 		})
+	}
+}
+
+// A document of the harness has the mean verdict of its responses, and all formats keep the letters of a text.
+func TestWriteHarness(t *testing.T) {
+	f := &File{Responses: []Response{{Item: "0", Text: "a < b & c", Golds: []string{"<7>"}, Scores: map[string]float64{"acc": 1}},
+		{Item: "0", Sample: 1, Text: "b", Golds: []string{"<7>"}, Scores: map[string]float64{"acc": 0}}}}
+	var b bytes.Buffer
+	if err := f.Write(&b, "lm-eval"); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"acc":0.5`, `"resps":[["a < b & c","b"]]`, `"target":"<7>"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in %s", want, b.String())
+		}
+	}
+}
+
+// A verdict that a response lacks is none of the file.
+func TestScoreNames(t *testing.T) {
+	f := &File{Responses: []Response{{Scores: map[string]float64{"b": 1, "a": 0, "some": 1}}, {Scores: map[string]float64{"a": 1, "b": 1}}}}
+	if got := strings.Join(f.ScoreNames(), " "); got != "a b" {
+		t.Errorf("%q, want a b", got)
 	}
 }
 
