@@ -266,7 +266,7 @@ func TestRecipes(t *testing.T) {
 		{"DAPO's buffer", "reward.reward_manager.name=dapo reward_model.overlong_buffer.enable=True reward_model.overlong_buffer.len=128 " +
 			"reward_model.overlong_buffer.penalty_factor=0.5", []string{"buffer: 0.25", "penalty: 0.5"}}, // of 512 tokens
 		{"Megatron's adapters", "actor_rollout_ref.model.lora.rank=8 actor_rollout_ref.model.lora.target_modules=[linear_qkv,linear_fc2]",
-			[]string{"rank: 8", "targets: [q_proj, k_proj, v_proj, down_proj]", "critic.model.lora_rank is 0"}},
+			[]string{"rank: 8", "targets: [q_proj, k_proj, v_proj, down_proj]", "critic.model.lora_rank is 0", "!alpha"}},
 		{"a smaller type", "actor_rollout_ref.actor.fsdp_config.model_dtype=bf16", []string{"master weights and moments are float32 here"}},
 		{"IcePop", "algorithm.adv_estimator=grpo algorithm.rollout_correction.rollout_is=token algorithm.rollout_correction.rollout_is_threshold=0.5_5.0",
 			[]string{"weight_low: 0.5", "weight_high: 5.0"}},
@@ -342,6 +342,10 @@ func TestRecipes(t *testing.T) {
 			[]string{"loss: cispo", "low: 1"}},
 		{"a loss that bypass ignores", "algorithm.adv_estimator=grpo algorithm.rollout_correction.bypass_mode=True " +
 			"actor_rollout_ref.actor.policy_loss.loss_mode=geo_mean", []string{"mode: bypass", "loss_mode gmpo has no effect in verl"}},
+		{"checkpoints", "trainer.save_freq=20", []string{"checkpoint:\n  every_steps: 20\n"}},
+		{"validation", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.temperature=0.7 " +
+			"actor_rollout_ref.rollout.val_kwargs.do_sample=True actor_rollout_ref.rollout.val_kwargs.top_p=0.9",
+			[]string{"temperature: 0.7\n    top_p: 0.9\n  final:", "temperature: 0.7\n    top_p: 0.9\n"}},
 		{"copies of one completion", "data.val_files=v.parquet trainer.test_freq=2 actor_rollout_ref.rollout.val_kwargs.n=5",
 			[]string{"n: 1\n    temperature: 0", "val_kwargs.n 5: at temperature 0 all completions"}},
 		{"group filtering to infinity", "algorithm.adv_estimator=grpo algorithm.filter_groups.enable=True " +
@@ -568,6 +572,9 @@ func TestPasses(t *testing.T) {
 		"trainer.total_epochs=3 data.train_files="
 	if r := translated(t, "run.sh", script+data, nil); !strings.Contains(r.Text, "steps: 6\n") {
 		t.Errorf("3 passes over 10 rows, 4 a step:\n%s", r.Text)
+	}
+	if r := translated(t, "run.sh", script+data+" data.train_max_samples=5", nil); !strings.Contains(r.Text, " steps: 3\n") {
+		t.Errorf("3 passes over 5 of the rows:\n%s", r.Text)
 	}
 	r := translated(t, "run.sh", script+data+" trainer.total_training_steps=9 actor_rollout_ref.actor.optim.lr_warmup_steps_ratio=0.34", nil)
 	if !strings.Contains(r.Text, " steps: 6\n") || !strings.Contains(r.Text, "verl ends after trainer.total_epochs, 6 steps") ||
