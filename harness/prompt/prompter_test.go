@@ -50,6 +50,9 @@ func TestPrompts(t *testing.T) {
 		{"messages", false, im, nil, chat, "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
 		{"data.system", false, im, func(c *config.Run) { c.Data.System = "S" }, user, "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
 		{"data.system where there is one", false, im, func(c *config.Run) { c.Data.System = "S" }, chat, "<|im_start|>system\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
+		{"data.system where there is a developer's message", false, im, func(c *config.Run) { c.Data.System = "S" },
+			&rollout.Problem{ID: "d", Messages: []rollout.Message{{Role: "developer", Content: "Be short."}, {Role: "user", Content: "1+1?"}}},
+			"<|im_start|>system\nYou help.<|im_end|>\n<|im_start|>developer\nBe short.<|im_end|>\n<|im_start|>user\n1+1?<|im_end|>\n<|im_start|>assistant\n", 0},
 		{"none", false, im, func(c *config.Run) { c.Data.Chat = config.None }, chat, "1+1?", 4},
 		{"no template", false, nil, nil, chat, "1+1?", 4},
 		{"no template, and BOS", true, nil, nil, user, "<s>1+1?", 5},
@@ -107,6 +110,7 @@ func TestPromptErrors(t *testing.T) {
 			"vocab_size": 256, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1, "max_position_embeddings": 64,
 			"rms_norm_eps": 1e-6, "rope_theta": 10000, "hidden_act": "silu"}`}, nil},
 		{"a stop id beyond the vocabulary", "rollout.stop_ids has 300, the vocabulary ends at 260", nil, func(c *config.Run) { c.Rollout.StopIDs = []int{300} }},
+		{"a stop id just beyond the vocabulary", "rollout.stop_ids has 261, the vocabulary ends at 260", nil, func(c *config.Run) { c.Rollout.StopIDs = []int{261} }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := prompterOf(t, prompttest.ModelFolder(t, false, tt.files), tt.set)
