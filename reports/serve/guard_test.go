@@ -3,6 +3,7 @@ package serve
 import (
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -93,6 +94,19 @@ func TestListen(t *testing.T) {
 	for host, want := range map[string]bool{"192.168.1.5:80": true, "box:80": true, "localhost": true, "evil.example:80": false} {
 		if g.knows(host) != want {
 			t.Errorf("public server by the name %s: %t", host, !want)
+		}
+	}
+}
+
+// A request that could write something, as it has a body, is refused.
+func TestBodyIsRefused(t *testing.T) {
+	s := newSite(t, newStudy(t))
+	for body, want := range map[string]int{"": http.StatusOK, "x": http.StatusRequestEntityTooLarge} {
+		r := httptest.NewRequest("GET", "http://localhost/help", strings.NewReader(body))
+		r.AddCookie(&http.Cookie{Name: s.server.guard.cookie, Value: "secret"})
+		w := httptest.NewRecorder()
+		if s.server.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("a body %q: %d, want %d", body, w.Code, want)
 		}
 	}
 }
