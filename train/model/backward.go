@@ -124,7 +124,7 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Values:
-		be.MatMulDW(m.grads.view("score.weight"), m.grads.view("score.bias"), ws.DValue(), ws.scoredRows(),
+		be.MatMulDW(m.grads.view("score.weight"), m.valueBias(m.grads), ws.DValue(), ws.scoredRows(),
 			ws.rowBlocks())
 		be.MatMulDX(dh, ws.DValue(), m.value)
 		be.ScatterRows(dHidden, dh, rows, C)

@@ -356,6 +356,7 @@ func (c Config) attention(l int) kernels.AttentionShape {
 type Heads struct {
 	LM       bool        // output projection: a policy
 	Value    bool        // value head: a critic
+	Score    bool        // score head: a reward model, a value head without bias
 	LogZ     *LogZConfig // FlowRL's log Z head, nil for none
 	Adapters *Adapters   // on the backbone's linear maps, nil for none; only on a Backbone
 }

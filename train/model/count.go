@@ -154,7 +154,7 @@ func packedElements(packed PackedLen, out, in int, trainable bool) int {
 
 // addHeads calls add for the matrices of the auxiliary heads.
 func (c Config) addHeads(h Heads, add func(out, in int)) {
-	if h.Value {
+	if h.Value || h.Score {
 		add(1, c.Width)
 	}
 	if h.LogZ != nil {

@@ -267,9 +267,18 @@ func (m *Model) Scores(ws *Workspace, temperature float64) {
 	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
 }
 
-// Values computes ws.Value: the critic's value of the state before each completion token.
+// Values computes ws.Value: the critic's value, or the reward model's score, of the state before each completion
+// token.
 func (m *Model) Values(ws *Workspace) {
-	m.be.MatMul(ws.Value(), ws.scoredRows(), m.value, m.params.view("score.bias"))
+	m.be.MatMul(ws.Value(), ws.scoredRows(), m.value, m.valueBias(m.params))
+}
+
+// valueBias returns the bias of the value head among parameters or gradients; empty if the head has none.
+func (m *Model) valueBias(a arena) kernels.Buffer {
+	if m.Heads.Score {
+		return kernels.Buffer{}
+	}
+	return a.view("score.bias")
 }
 
 // Logits sets out [R,V] to the unscaled logits of the scored rows. It serves probes and

@@ -312,7 +312,7 @@ func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	for l := range m.Config.Layers {
 		m.layers = append(m.layers, b.layer(l))
 	}
-	if m.Heads.Value {
+	if m.Heads.Value || m.Heads.Score {
 		m.value = b.matrix(m.params.view("score.weight"), 1, m.Config.Width)
 	}
 	m.bindLogZ(b.matrix, b.grad)

@@ -351,8 +351,10 @@ func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sin
 
 // heads adds the auxiliary heads.
 func (x *layout) heads(c Config, h Heads) {
-	if h.Value {
+	if h.Value || h.Score {
 		x.one("score.weight", 1, c.Width)
+	}
+	if h.Value {
 		x.one("score.bias", 1)
 	}
 	if h.LogZ == nil {
