@@ -57,7 +57,7 @@ func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, er
 	if err != nil {
 		return nil, err
 	}
-	m, err := loadClassifier(be, c, t, label)
+	m, err := LoadClassifierFrom(be, c, t, label)
 	if err := errors.Join(err, t.Close()); err != nil {
 		if m != nil {
 			m.Close()
@@ -67,7 +67,8 @@ func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, er
 	return m, nil
 }
 
-func loadClassifier(be kernels.Backend, c model.Config, t *Tensors, label int) (*model.Model, error) {
+// LoadClassifierFrom is LoadClassifier for tensors of an architecture.
+func LoadClassifierFrom(be kernels.Backend, c model.Config, t *Tensors, label int) (*model.Model, error) {
 	const weight, bias = "score.weight", "score.bias"
 	score, ok := t.Lookup(weight)
 	switch {

@@ -16,9 +16,8 @@ import (
 // Trained holds the weights of a finished training, in files.
 type Trained struct {
 	Config model.Config
-	Heads  model.Heads // LM, the auxiliary heads, and any adapters
-	// Weights hold the tensors of a plain language model: the trained ones, or the base of
-	// adapters.
+	Heads  model.Heads // LM unless it is a reward model, the auxiliary heads, and any adapters
+	// Weights hold the tensors of a plain model: the trained ones, or the base of adapters.
 	Weights *Tensors
 	// Learned holds adapters and auxiliary heads; it may be Weights.
 	Learned *Tensors
@@ -62,13 +61,17 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		func(tmp string) error { return x.prove(tmp, plain, heads) })
 }
 
-// Folded returns the tensors of a plain language model in float32, with adapters folded in as model.FoldAdapters does.
+// Folded returns the tensors of a plain model in float32, with adapters folded in as model.FoldAdapters does, and those
+// of its auxiliary heads.
 func (x Trained) Folded(be kernels.Backend) ([]Source, error) {
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	tensors, _ := model.Layout(x.Config, model.Heads{LM: true})
-	plain, _ := x.sources(be, tensors, func(model.Tensor) DType { return F32 })
+	tensors, _ := model.Layout(x.Config, model.Heads{LM: x.Heads.LM})
+	plain, heads := x.sources(be, tensors, func(model.Tensor) DType { return F32 })
+	for _, name := range sortedKeys(heads) {
+		plain = append(plain, heads[name]...)
+	}
 	return plain, nil
 }
 
@@ -80,7 +83,7 @@ func (x Trained) learned() []model.Tensor {
 
 // check verifies that every tensor is present and fits.
 func (x Trained) check() error {
-	if err := x.Weights.fits(x.Config, true); err != nil {
+	if err := x.Weights.fits(x.Config, x.Heads.LM); err != nil {
 		return cmp.Or(x.Weights.foreignNames(), err)
 	}
 	if err := x.Weights.consistent(x.Config); err != nil {
