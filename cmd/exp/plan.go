@@ -169,10 +169,23 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 		say("sft", "%s", p.SFT)
 		printParts(say, p.SFT.First, "learns")
 	}
+	printRated(say, "reward", p.Rated)
+	printRated(say, "held out", p.HeldOut)
 	if p.Prefer != nil {
 		say("prefer", "%s", p.Prefer)
 		printParts(say, p.Prefer.Chosen, "chosen  ")
 		printParts(say, p.Prefer.Rejected, "rejected")
+	}
+}
+
+// printRated prints the pairs of a reward model, and the first one; nothing without any.
+func printRated(say func(label, format string, args ...any), label string, p *prompt.RatedPlan) {
+	if p == nil {
+		return
+	}
+	say(label, "%s", p)
+	for _, part := range [][2]string{{"reads   ", p.Begins}, {"chosen  ", p.Chosen}, {"rejected", p.Rejected}} {
+		say("", "%s %q", part[0], shortened(part[1]))
 	}
 }
 

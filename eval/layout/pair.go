@@ -14,6 +14,7 @@ import (
 const (
 	chosenField   = "chosen"
 	rejectedField = "rejected"
+	marginField   = "margin"
 )
 
 // Pair is a preferred answer to a prompt, and another one. Both conversations begin with the prompt, as Asked messages
@@ -23,19 +24,30 @@ type Pair struct {
 	Rejected Conversation `json:"rejected"`
 	// Same says that the answers do not differ.
 	Same bool `json:"same,omitempty"`
+	// Margin says how much better chosen is; nil if nobody does. Only RatedPairs reads it.
+	Margin *float64 `json:"margin,omitempty"`
 }
 
 // Pairs reads a pair from each row, in TRL's columns chosen and rejected: lists of messages, as for Conversations, or
 // texts. With the column prompt in the same form, they are what follows it. Without, or with a prompt that is a text
 // before lists, they hold the prompt too: the messages that both begin with, or of two texts what commonPrompt says.
 // Further columns are tools, system and id, as for Conversations. Errors are *rows.Error.
-func Pairs(all iter.Seq2[rows.Row, error]) (list []Pair, err error) {
+func Pairs(all iter.Seq2[rows.Row, error]) ([]Pair, error) { return pairs(all, false) }
+
+// RatedPairs is Pairs with the column margin, a number, where rows have it.
+func RatedPairs(all iter.Seq2[rows.Row, error]) ([]Pair, error) { return pairs(all, true) }
+
+func pairs(all iter.Seq2[rows.Row, error], margins bool) (list []Pair, err error) {
 	owner := map[string]string{}
 	for r, err := range all {
 		if err != nil {
 			return nil, err
 		}
 		p, err := pair(r)
+		if err == nil && margins && r.Has(marginField) {
+			p.Margin = new(float64)
+			*p.Margin, err = r.Number(marginField)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -116,3 +116,26 @@ func TestPairErrors(t *testing.T) {
 		}
 	}
 }
+
+// A margin is a number where a row has one; only RatedPairs reads it.
+func TestRatedPairs(t *testing.T) {
+	const pair = `"prompt": "?", "chosen": "a", "rejected": "b"`
+	path := filepath.Join(t.TempDir(), "pairs.jsonl")
+	write := func(lines ...string) {
+		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("{"+pair+`, "margin": -0.5}`, "{"+pair+"}", "{"+pair+`, "margin": null}`)
+	got, err := RatedPairs(rows.Read(path))
+	if err != nil || len(got) != 3 || got[0].Margin == nil || *got[0].Margin != -0.5 || got[1].Margin != nil || got[2].Margin != nil {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if plain, err := Pairs(rows.Read(path)); err != nil || plain[0].Margin != nil {
+		t.Errorf("Pairs reads a margin: %+v, %v", plain, err)
+	}
+	write("{" + pair + `, "margin": [1]}`)
+	if _, err := RatedPairs(rows.Read(path)); err == nil || !strings.Contains(err.Error(), "pairs.jsonl:1: field \"margin\"") {
+		t.Errorf("a list: %v", err)
+	}
+}

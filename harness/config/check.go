@@ -55,6 +55,7 @@ func checks() []check {
 	all = append(all, rewardChecks()...)
 	all = append(all, toolsChecks()...)
 	all = append(all, sftChecks()...)
+	all = append(all, rewardModelChecks()...)
 	all = append(all, preferChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, modelChecks()...)

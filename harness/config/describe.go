@@ -81,6 +81,7 @@ func describeKey(k *Key) string {
 	b.WriteString(aboutReward(k.Path))
 	b.WriteString(aboutPrime(k.Path))
 	b.WriteString(aboutModel(k.Path))
+	b.WriteString(aboutRewardModel(k.Path))
 	b.WriteString(aboutPrefer(k.Path))
 	b.WriteString(aboutRollout(k.Path))
 	b.WriteString(aboutTools(k.Path))

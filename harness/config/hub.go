@@ -24,6 +24,7 @@ func remoteKeys() map[string]hub.Part {
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
 		"data.test.more": hub.Data, "sft.source": hub.Data, "prefer.source": hub.Data,
+		"reward_model.source": hub.Data, "reward_model.val": hub.Data,
 	}
 }
 
@@ -165,5 +166,6 @@ func remoteValues(r *Run, key string) []string {
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
 		"sft.source": r.SFT.Source, "prefer.source": r.Prefer.Source,
+		"reward_model.source": r.RewardModel.Source, "reward_model.val": r.RewardModel.Val,
 	}[key]}
 }

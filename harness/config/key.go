@@ -7,14 +7,15 @@ type Stage string
 
 // The stage kinds. Stages lists them in order, with inputs and outputs.
 const (
-	Prepare   Stage = "prepare"
-	Init      Stage = "init"
-	SFT       Stage = "sft"
-	Prefer    Stage = "prefer"
-	Train     Stage = "train"
-	Merge     Stage = "merge"
-	EvalGen   Stage = "eval.gen"
-	EvalScore Stage = "eval.score"
+	Prepare     Stage = "prepare"
+	Init        Stage = "init"
+	SFT         Stage = "sft"
+	RewardModel Stage = "reward_model"
+	Prefer      Stage = "prefer"
+	Train       Stage = "train"
+	Merge       Stage = "merge"
+	EvalGen     Stage = "eval.gen"
+	EvalScore   Stage = "eval.score"
 )
 
 // Kind is the type of a key's value.

@@ -3,7 +3,7 @@ package config
 // Keys of the model, its tokenizer, its optimizers and supervised fine-tuning.
 
 func modelKeys() []Key {
-	computed := at(Init, SFT, Prefer, Train, Merge, EvalGen)
+	computed := at(Init, SFT, RewardModel, Prefer, Train, Merge, EvalGen)
 	keys := []Key{
 		{Path: "model.init", Kind: Enum, Words: []string{"random", "pretrained"}, Default: is("random"),
 			Stages: at(Init),

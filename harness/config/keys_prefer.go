@@ -43,7 +43,7 @@ func preferKeys() []Key {
 		{Path: "prefer.seed", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "root of the order of pairs; independent of the run's seed"},
 	})...)
-	keys = append(keys, preferAdapters(on)...)
+	keys = append(keys, foldedAdapters("prefer", on, Prefer)...)
 	keys = append(keys, optimizer("prefer.optim", "updates", Default{}, on, Prefer)...)
 	for i := range keys {
 		keys[i].Late = true
@@ -51,28 +51,36 @@ func preferKeys() []Key {
 	return keys
 }
 
-func preferAdapters(on []Clause) []Key {
-	keys := block(on, at(Prefer), []Key{
-		{Path: "prefer.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096),
+// foldedAdapters are the keys of a block with adapters that are folded into the weights at the end of a stage.
+func foldedAdapters(prefix string, on []Clause, stage Stage) []Key {
+	rank := prefix + ".lora.rank"
+	keys := block(on, at(stage), []Key{
+		{Path: rank, Kind: Int, Default: is(0), Range: between(0, 4096),
 			Help: "rank of low-rank adapters (LoRA); only they learn, on frozen weights, and are folded into them " +
 				"at the end; 0 trains all weights"},
 	})
-	return append(keys, block(append(on, positive("prefer.lora.rank")), at(Prefer), []Key{
-		{Path: "prefer.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
+	return append(keys, block(append(on, positive(rank)), at(stage), []Key{
+		{Path: prefix + ".lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
 			Help: "adapters are multiplied by alpha/rank"},
-		{Path: "prefer.lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
+		{Path: prefix + ".lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
 			Help: "linear layers with an adapter, as in train.lora.targets; or all"},
 	})...)
 }
 
 func preferChecks() []check {
-	return []check{{[]string{"prefer.lora.rank", "model.adapter", "sft.steps"}, func(r *Run) (string, string) {
-		if r.Prefer.LoRA.Rank > 0 && r.Model.HasAdapter() && r.SFT.Steps == 0 {
-			return "prefer.lora.rank: model.adapter is folded into the weights, which adapters would freeze",
-				"prefer.lora.rank: 0 trains all weights, or name a model.base with the adapter in it"
+	return []check{foldsAdapter("prefer", func(r *Run) int { return r.Prefer.LoRA.Rank })}
+}
+
+// foldsAdapter refuses adapters of a block on weights that model.adapter is folded into.
+func foldsAdapter(block string, rank func(r *Run) int) check {
+	key := block + ".lora.rank"
+	return check{[]string{key, "model.adapter", "sft.steps"}, func(r *Run) (string, string) {
+		if rank(r) > 0 && r.Model.HasAdapter() && r.SFT.Steps == 0 {
+			return key + ": model.adapter is folded into the weights, which adapters would freeze",
+				key + ": 0 trains all weights, or name a model.base with the adapter in it"
 		}
 		return "", ""
-	}}}
+	}}
 }
 
 // aboutPrefer returns help that does not fit on a key's help line; empty for most keys.

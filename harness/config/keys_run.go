@@ -41,15 +41,15 @@ func noticeKeys() []Key {
 }
 
 func checkpointKeys() []Key {
-	return block(nil, at(SFT, Prefer, Train), []Key{
+	return block(nil, at(SFT, RewardModel, Prefer, Train), []Key{
 		{Path: "checkpoint.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Role: Nonsemantic,
 			Help: "steps between checkpoints to resume from; 0 leaves them to checkpoint.every_minutes; a run that " +
 				"stops is always saved"},
 		{Path: "checkpoint.every_minutes", Kind: Float, Default: is(15.0), Range: atLeast(0), Unit: "minutes",
 			Role: Nonsemantic,
-			Help: "training, sft and prefer save a checkpoint after a step if the last one is at least this old; 0: " +
-				"only checkpoint.every_steps decides. A killed run loses at most this and a step"},
+			Help: "training, and stages before it that learn, save a checkpoint after a step if the last one is at " +
+				"least this old; 0: only checkpoint.every_steps decides. A killed run loses at most this and a step"},
 		{Path: "checkpoint.keep", Kind: Int, Default: is(2), Range: atLeast(1), Unit: "checkpoints",
 			Role: Nonsemantic,
 			Help: "number of latest checkpoints to keep"},
@@ -118,7 +118,7 @@ const (
 )
 
 func computeKeys() []Key {
-	return block(nil, at(Init, SFT, Prefer, Train, Merge, EvalGen), []Key{
+	return block(nil, at(Init, SFT, RewardModel, Prefer, Train, Merge, EvalGen), []Key{
 		{Path: "compute.device", Kind: String, Default: is("cpu"), Role: Nonsemantic,
 			Pattern: pattern("cpu, cuda, cuda:N or auto", `cpu|cuda(:[0-9]{1,3})?|auto`),
 			Help: "device that the engine runs on: the CPU, the first GPU, GPU number N, or the first GPU that can " +
@@ -133,17 +133,18 @@ func computeKeys() []Key {
 			Help: "CPU threads; 0 uses every core that the process may use"},
 		{Path: "compute.micro_batch_tokens", Kind: Int, Default: is(4096), Range: atLeast(1), Unit: "tokens",
 			Role:   Nonsemantic,
-			Stages: at(SFT, Prefer, Train),
+			Stages: at(SFT, RewardModel, Prefer, Train),
 			Help:   "tokens in one forward and backward pass, prompts included; bounds memory, changes no result"},
-		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic, Stages: at(SFT, Prefer, Train),
-			Help: "recompute activations in the backward pass instead of storing them: less memory, more time"},
+		{Path: "compute.recompute", Kind: Bool, Default: is(false), Role: Nonsemantic,
+			Stages: at(SFT, RewardModel, Prefer, Train),
+			Help:   "recompute activations in the backward pass instead of storing them: less memory, more time"},
 		{Path: "compute.offload", Kind: Enum, Words: []string{OffloadAuto, OffloadNone, OffloadMoments, OffloadAll},
-			Default: is(OffloadAuto), Role: Nonsemantic, Stages: at(SFT, Prefer, Train),
+			Default: is(OffloadAuto), Role: Nonsemantic, Stages: at(SFT, RewardModel, Prefer, Train),
 			Help: "what a GPU keeps in pinned memory of the host: nothing, the optimizer's moments, or also the " +
 				"gradients of slices that wait for others; auto: the least with which the run fits; changes no " +
 				"result"},
 		{Path: "compute.tensor_parallel", Kind: Int, Default: is(1), Range: between(1, 64), Unit: "ranks",
-			Role: Nonsemantic, Stages: at(SFT, Prefer, Train),
+			Role: Nonsemantic, Stages: at(SFT, RewardModel, Prefer, Train),
 			Help: "neighbouring ranks that share the products and weights of the layers; --ranks must " +
 				"be a multiple of it, and the layers' widths multiples of 32 times it; without --ranks it has " +
 				"no effect; changes no result"},

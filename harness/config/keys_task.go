@@ -199,7 +199,7 @@ func rowKeys(made, drawn, files Clause) []Key {
 // chatKeys returns the keys that turn a problem into a prompt.
 func chatKeys() []Key {
 	chat := []Clause{except("data.chat", None)}
-	return block(nil, at(SFT, Prefer, Train, EvalGen), []Key{
+	return block(nil, at(SFT, RewardModel, Prefer, Train, EvalGen), []Key{
 		{Path: "data.chat", Kind: String, Role: External, Default: is(Auto), Pattern: pattern("auto, none or the path of a template", `.+`),
 			Help: "chat template of prompts: auto takes the one in the model's folder, or plain text if it has " +
 				"none; none is plain text; or a file (.jinja)"},

@@ -111,7 +111,7 @@ func trainKeys() []Key {
 		{Path: "train.steps", Kind: Int, Range: atLeast(0), Unit: "steps",
 			Help: "steps of the run (sample, grade, update); 0 evaluates the initial weights"},
 		{Path: "train.slices", Kind: Int, Default: is(8), Range: between(1, ranks.MaxSlices), Unit: "slices",
-			Stages: at(SFT, Prefer, Train),
+			Stages: at(SFT, RewardModel, Prefer, Train),
 			Help: "parts of a mini-batch whose gradients are summed in a binary tree, a power of two; a run has at " +
 				"most as many ranks, times compute.tensor_parallel. Each doubling keeps one more gradient in memory " +
 				"on a rank"},

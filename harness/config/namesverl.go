@@ -67,8 +67,8 @@ func trainingNames() []foreignName {
 		{"reward_fn_key", "", "the column data_source names the data set of a problem"},
 		{"tokenizer_path", "tokenizer.path", ""},
 		{"multi_turn", "rollout.tools", "tools that the policy calls"},
-		{"reward_model", "reward.kind", "there is reward.kind; a model that scores is reward.kind: model with " +
-			"reward.weights, and one that writes a verdict reward.kind: genrm"},
+		{"input_tokenizer", "reward.weights", "a model that scores is reward.kind: model with its folder in " +
+			"reward.weights, tokenizer included; one that writes a verdict is reward.kind: genrm"},
 		{"reward_kwargs", "reward.command", "further arguments of your program stand in reward.command"},
 		{"sandbox_fusion", "sandbox", "programs run in the sandbox of this machine"},
 	}

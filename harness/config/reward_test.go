@@ -29,7 +29,7 @@ func TestRewardKinds(t *testing.T) {
 	}
 	want := []string{ // self, by the task, by a program, by a server, with a model
 		"task false true false false false", "command false false true false false", "judge false false false true false",
-		"model false false false false true", "genrm false false false false true", "majority true true false false false", "confidence true true false false false",
+		"model false false false false true", "trained false false false false false", "genrm false false false false true", "majority true true false false false", "confidence true true false false false",
 		"likelihood true true false false false"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

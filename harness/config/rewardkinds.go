@@ -36,6 +36,7 @@ func rewardKinds() []rewardKind {
 		commandReward(),
 		judgeReward(),
 		modelReward(),
+		trainedReward(),
 		generativeReward(),
 		majorityReward(),
 		confidenceReward(),

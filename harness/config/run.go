@@ -9,30 +9,31 @@ import (
 // tag. The table explains the keys (exp config schema KEY); comments here only say when
 // a field is set. Fields of keys without effect are zero.
 type Run struct {
-	Version    int        `key:"version"`
-	Name       string     `key:"name"`
-	Seed       int64      `key:"seed"`
-	Task       Task       `key:"task"`
-	Data       Data       `key:"data"`
-	Model      Model      `key:"model"`
-	Tokenizer  Tokenizer  `key:"tokenizer"`
-	SFT        FineTuning `key:"sft"`
-	Prefer     Preferring `key:"prefer"`
-	Algo       Algo       `key:"algo"`
-	Rollout    Rollout    `key:"rollout"`
-	Reward     Reward     `key:"reward"`
-	Train      Training   `key:"train"`
-	Merge      Merging    `key:"merge"`
-	Checkpoint Checkpoint `key:"checkpoint"`
-	Eval       Eval       `key:"eval"`
-	Compare    Compare    `key:"compare"`
-	Store      Store      `key:"store"`
-	Sandbox    Sandbox    `key:"sandbox"`
-	Verify     Verify     `key:"verify"`
-	Control    Control    `key:"run"`
-	Notify     Notify     `key:"notify"`
-	Compute    Compute    `key:"compute"`
-	Cluster    Cluster    `key:"cluster"`
+	Version     int            `key:"version"`
+	Name        string         `key:"name"`
+	Seed        int64          `key:"seed"`
+	Task        Task           `key:"task"`
+	Data        Data           `key:"data"`
+	Model       Model          `key:"model"`
+	Tokenizer   Tokenizer      `key:"tokenizer"`
+	SFT         FineTuning     `key:"sft"`
+	RewardModel RewardTraining `key:"reward_model"`
+	Prefer      Preferring     `key:"prefer"`
+	Algo        Algo           `key:"algo"`
+	Rollout     Rollout        `key:"rollout"`
+	Reward      Reward         `key:"reward"`
+	Train       Training       `key:"train"`
+	Merge       Merging        `key:"merge"`
+	Checkpoint  Checkpoint     `key:"checkpoint"`
+	Eval        Eval           `key:"eval"`
+	Compare     Compare        `key:"compare"`
+	Store       Store          `key:"store"`
+	Sandbox     Sandbox        `key:"sandbox"`
+	Verify      Verify         `key:"verify"`
+	Control     Control        `key:"run"`
+	Notify      Notify         `key:"notify"`
+	Compute     Compute        `key:"compute"`
+	Cluster     Cluster        `key:"cluster"`
 }
 
 // Task selects the task and holds the block of its kind.
@@ -234,6 +235,23 @@ type Preferring struct {
 	Optim        Optim   `key:"optim"`
 }
 
+// RewardTraining is the stage that trains a reward model. Steps 0 skips it; the other fields are then zero.
+type RewardTraining struct {
+	Steps        int     `key:"steps"`
+	Source       string  `key:"source"`
+	Val          string  `key:"val"`       // a path, or None
+	ValEvery     int     `key:"val_every"` // Val is a path
+	MaxTokens    int     `key:"max_tokens"`
+	PairsPerStep int     `key:"pairs_per_step"`
+	Center       float64 `key:"center"`
+	Seed         int64   `key:"seed"`
+	LoRA         Folded  `key:"lora"`
+	Optim        Optim   `key:"optim"`
+}
+
+// Validates reports whether the reward model is validated on held-out pairs.
+func (r *RewardTraining) Validates() bool { return r.Steps > 0 && r.Val != "" && r.Val != None }
+
 // Folded configures low-rank adapters that are folded into the weights after training. Rank 0 trains all weights; the
 // other fields are then zero.
 type Folded struct {
@@ -248,6 +266,12 @@ func (r *Run) Tunes() bool { return r.SFT.Steps > 0 || r.Prefer.Steps > 0 }
 
 // TunesFiles reports whether such a stage needs no training problems.
 func (r *Run) TunesFiles() bool { return r.SFT.OnConversations() || r.Prefer.Steps > 0 }
+
+// LearnsFirst reports whether a stage learns before reinforcement learning: one of those, or a reward model.
+func (r *Run) LearnsFirst() bool { return r.Tunes() || r.RewardModel.Steps > 0 }
+
+// MakesPolicy reports whether a stage learns the policy.
+func (r *Run) MakesPolicy() bool { return r.Data.Train.Source != None || r.TunesFiles() }
 
 // Optim configures one optimizer and its schedule.
 type Optim struct {
@@ -329,6 +353,7 @@ type Reward struct {
 	Weights      string        `key:"weights"`     // Kind is "model" or "genrm"
 	Text         string        `key:"text"`        // Kind is "model"
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
+	End          bool          `key:"end"`         // Kind is "model"
 	Label        int           `key:"label"`       // Kind is "model"
 	Likelihood   Likely        `key:"likelihood"`  // Kind is Likelihood
 }

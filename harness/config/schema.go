@@ -31,7 +31,7 @@ var schema = sync.OnceValue(func() *table {
 		}
 	}
 	for _, block := range [][]Key{
-		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), preferKeys(), algoKeys(), rolloutKeys(),
+		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), rewardModelTrainingKeys(), preferKeys(), algoKeys(), rolloutKeys(),
 		toolsKeys(), rewardKeys(), trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(), compareKeys(), storeKeys(),
 		sandboxKeys(), verifyKeys(), controlKeys(), noticeKeys(), computeKeys(), clusterKeys(),
 	} {

@@ -11,6 +11,9 @@ const (
 	RoleRollouts      = "rollouts"      // recorded ones
 	RoleConversations = "conversations" // to fine-tune on
 	RolePairs         = "pairs"         // to prefer an answer in
+	RoleRated         = "rated pairs"   // that a reward model learns from
+	RoleRatedVal      = "rated pairs/val"
+	RoleScorer        = "reward model"
 	RoleWeights       = "weights"
 	RoleReference     = "reference" // weights to compare the exact policy with
 	RoleBase          = "base"      // weights that trained adapters belong to
@@ -45,19 +48,22 @@ type StageFacts struct {
 // per suite.
 var stageTable = []StageFacts{
 	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts,
-		RoleConversations, RolePairs}},
+		RoleConversations, RolePairs, RoleRated, RoleRatedVal}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
 	{Stage: SFT, Part: Upstream, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleConversations}, Makes: []string{RoleWeights, RoleCurve}},
+	{Stage: RewardModel, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RoleRated, RoleRatedVal},
+		Makes: []string{RoleScorer, RoleCurve}},
 	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RolePairs},
 		Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: Train, Part: Learning, Learns: true,
-		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal}, Makes: []string{RoleWeights}},
-	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase}, Makes: []string{RoleFiles}},
+		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal, RoleScorer}, Makes: []string{RoleWeights}},
+	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase, RoleScorer},
+		Makes: []string{RoleFiles}},
 	{Stage: EvalGen, Part: Evaluating,
 		Takes: []string{RoleWeights, RoleProblems, RoleReference}, Makes: []string{RoleCompletions, RolePolicy}},
 	{Stage: EvalScore, Part: Evaluating,
-		Takes: []string{RoleCompletions, RoleProblems, RolePolicy}, Makes: []string{RoleVerdicts, RoleScores}},
+		Takes: []string{RoleCompletions, RoleProblems, RolePolicy, RoleScorer}, Makes: []string{RoleVerdicts, RoleScores}},
 }
 
 // StagesOf returns the kinds of the given parts in order; without parts, all.

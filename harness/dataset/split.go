@@ -98,6 +98,15 @@ func Pairs(c *config.Run) ([]layout.Pair, error) {
 	return list, err
 }
 
+// RatedPairs reads a file of pairs that a reward model learns from, or is validated on.
+func RatedPairs(path string) ([]layout.Pair, error) {
+	list, err := layout.RatedPairs(rows.Read(path))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no pairs", path)
+	}
+	return list, err
+}
+
 // Conversations reads the file of sft.source.
 func Conversations(c *config.Run) ([]layout.Conversation, error) {
 	list, err := layout.Conversations(rows.Read(c.SFT.Source))

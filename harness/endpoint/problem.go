@@ -89,7 +89,7 @@ type Verdict struct {
 
 // Grade grades the last answer, to a problem, as the run's own evaluation does.
 func (c *Conversation) Grade(ctx context.Context, p *Problems) (Verdict, error) {
-	if r := p.env.Config.Run; r.JudgesAlone() && r.Reward.Weights != "" {
+	if r := p.env.Config.Run; r.JudgesAlone() && (r.Reward.Weights != "" || r.Reward.Trained()) {
 		return Verdict{}, errors.New("a reward model grades this run, and it is not loaded here")
 	}
 	t := &c.turns[len(c.turns)-1]

@@ -37,6 +37,9 @@ type Estimate struct {
 	// The same for the prefer stage.
 	PreferMemory     []Part `json:"prefer_memory,omitempty"`
 	PreferHostMemory []Part `json:"prefer_host_memory,omitempty"`
+	// The same for the reward_model stage.
+	RewardModelMemory     []Part `json:"reward_model_memory,omitempty"`
+	RewardModelHostMemory []Part `json:"reward_model_host_memory,omitempty"`
 	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
@@ -77,7 +80,12 @@ func (e *Estimate) inMachine() int64 {
 	if e.onGPU {
 		return e.Pinned()
 	}
-	return max(e.Total(), sumParts(e.SFTMemory), sumParts(e.PreferMemory))
+	return max(e.Total(), e.tuning())
+}
+
+// tuning returns the most memory of the device that a stage which learns from examples takes.
+func (e *Estimate) tuning() int64 {
+	return max(sumParts(e.SFTMemory), sumParts(e.RewardModelMemory), sumParts(e.PreferMemory))
 }
 
 // OnGPU reports whether Memory is a GPU's.
@@ -91,6 +99,8 @@ func (e Estimate) Planned(kind config.Stage) int64 {
 	switch kind {
 	case config.SFT:
 		return sumParts(e.SFTMemory)
+	case config.RewardModel:
+		return sumParts(e.RewardModelMemory)
 	case config.Prefer:
 		return sumParts(e.PreferMemory)
 	}
@@ -153,12 +163,10 @@ func (r Run) Estimate() (Estimate, error) {
 	}
 	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.checkpoints + e.trained + e.initial + e.merged
-	if c.Tunes() {
+	if c.LearnsFirst() {
 		e.Disk = max(e.checkpoints+e.trained, e.tuned) + e.initial + e.merged
 	}
-	if len(tuningStages(c)) > 1 {
-		e.Disk += e.weights // of the first
-	}
+	e.Disk += e.kept(c)
 	return e, nil
 }
 
@@ -188,6 +196,16 @@ func (e *Estimate) learned(c *config.Run, arch model.Config, heads model.Heads, 
 	return trained, all
 }
 
+// kept returns the bytes of what stages that learn from examples make, but for the last of them, and of the folder of a
+// reward model.
+func (e *Estimate) kept(c *config.Run) int64 {
+	n := max(0, len(tuningStages(c))-1)
+	if c.RewardModel.Steps > 0 {
+		n++
+	}
+	return int64(n) * e.weights
+}
+
 // keptCheckpoints returns how many checkpoints a learning stage keeps. One that stops always writes one.
 func keptCheckpoints(c *config.Run) int64 {
 	if c.Checkpoint.EverySteps > 0 || c.Checkpoint.EveryMinutes > 0 {
@@ -201,6 +219,9 @@ func tuningStages(c *config.Run) (kinds []config.Stage) {
 	if c.SFT.Steps > 0 {
 		kinds = append(kinds, config.SFT)
 	}
+	if c.RewardModel.Steps > 0 {
+		kinds = append(kinds, config.RewardModel)
+	}
 	if c.Prefer.Steps > 0 {
 		kinds = append(kinds, config.Prefer)
 	}
@@ -209,9 +230,12 @@ func tuningStages(c *config.Run) (kinds []config.Stage) {
 
 // setTuning sets the memory of such a stage.
 func (e *Estimate) setTuning(kind config.Stage, p planned) {
-	if kind == config.SFT {
+	switch kind {
+	case config.SFT:
 		e.SFTMemory, e.SFTHostMemory = p.device, p.host
-	} else {
+	case config.RewardModel:
+		e.RewardModelMemory, e.RewardModelHostMemory = p.device, p.host
+	default:
 		e.PreferMemory, e.PreferHostMemory = p.device, p.host
 	}
 }
@@ -259,7 +283,7 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 	}
 	w, longest := stage.Everyone(c, 1), longestOf(config.EvalGen, c, arch)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
-	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.TunesFiles()
+	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.LearnsFirst()
 	if !tuned {
 		sampled = planOf(config.EvalGen, c, arch, longest, w)
 	}
@@ -294,9 +318,7 @@ func (e *Estimate) addDisk(c *config.Run) {
 	}
 	e.tuned = (1 + 3*keptCheckpoints(c)) * e.weights
 	e.Disk = e.initial + e.tuned + e.merged
-	if len(tuningStages(c)) > 1 {
-		e.Disk += e.weights // of the first
-	}
+	e.Disk += e.kept(c)
 }
 
 // What a kept completion takes: compressed text, ids and log-probs, and a row of the database. Measured with
@@ -349,7 +371,7 @@ func (e *Estimate) StageBytes(kind config.Stage) int64 {
 	switch kind {
 	case config.Init:
 		return e.initial
-	case config.SFT, config.Prefer:
+	case config.SFT, config.RewardModel, config.Prefer:
 		return e.tuned
 	case config.Train:
 		return e.checkpoints + e.trained

@@ -29,7 +29,7 @@ func Of(r *config.Resolved, ranks int) Run { return Run{Config: r, Ranks: ranks}
 // Placement returns where a rank that learns keeps the memory of a stage, if that learns or samples.
 func (r Run) Placement(kind config.Stage) stage.Placement {
 	c, ranks := &r.Config.Run, max(1, r.Ranks)
-	if kind != config.Train && kind != config.SFT && kind != config.Prefer && kind != config.EvalGen {
+	if !kind.Facts().Learns && kind != config.EvalGen {
 		return stage.Placement{}
 	}
 	if !device.UsesGPU(c) {
@@ -90,6 +90,9 @@ func longestOf(kind config.Stage, c *config.Run, arch model.Config) int {
 	}
 	if n := c.SFT.MaxTokens; kind == config.SFT && n > 0 {
 		return min(arch.MaxPositions, n)
+	}
+	if kind == config.RewardModel {
+		return min(arch.MaxPositions, cmp.Or(c.RewardModel.MaxTokens, arch.MaxPositions))
 	}
 	if kind == config.Prefer {
 		return min(arch.MaxPositions, cmp.Or(c.Prefer.MaxTokens, arch.MaxPositions))

@@ -13,7 +13,7 @@ import (
 )
 
 // memoryOf returns the memory of the device and of its host, by part, of a learning stage (config.SFT,
-// config.Prefer or config.Train), or of the final evaluation (config.EvalGen) of a run that learns
+// config.RewardModel, config.Prefer or config.Train), or of the final evaluation (config.EvalGen) of a run that learns
 // nothing; other stages need less. Sizes are what the engine allocates, or slightly more:
 // full-length sequences, panels of the widest instruction set. The program itself comes on
 // top (programBytes).
@@ -39,8 +39,11 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		needs, heads = policyOf(c)
 		heads = stage.WithAdapters(heads, c, arch)
 	}
-	if kind == config.Prefer {
+	switch kind {
+	case config.Prefer:
 		heads = stage.PreferHeads(c, arch)
+	case config.RewardModel:
+		heads = stage.RewardModelHeads(c, arch)
 	}
 	switch {
 	case heads.Adapters != nil:
@@ -56,8 +59,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		}
 	}
 	judging := 0
-	if kind == config.Train && c.Reward.HasModel() && w.Judges() {
-		held, room := rewardBytes(c)
+	if kind == config.Train && (c.Reward.HasModel() || c.Reward.Trained()) && w.Judges() {
+		held, room := rewardBytes(c, arch)
 		add("reward model", held)
 		judging = room
 	}
@@ -97,25 +100,29 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	parts.addEngine(engine, at, arch, heads, operand, 1)
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
-	if c.JudgesAlone() && c.Reward.HasModel() { // which scores when the rest is freed
-		held, room := rewardBytes(c)
+	if c.JudgesAlone() && (c.Reward.HasModel() || c.Reward.Trained()) { // which scores when the rest is freed
+		held, room := rewardBytes(c, arch)
 		parts.add("reward model beyond the policy", max(0, held+room-int(sumParts(parts))))
 	}
 	return parts
 }
 
 // rewardBytes returns the memory of the reward model, with its sampler if it writes, and what it needs of the
-// workspace of operations, which all models share; 0 if its configuration cannot be read, which the plan reports.
-func rewardBytes(c *config.Run) (held, scratch int) {
+// workspace of operations, which all models share; 0 if its configuration cannot be read, which the plan reports. arch
+// is the policy's, and the one of a reward model that the run trains.
+func rewardBytes(c *config.Run, arch model.Config) (held, scratch int) {
+	if c.Reward.Trained() {
+		return scorerBytes(c, arch, kernels.F32), 0
+	}
 	if !c.Reward.Writes() {
 		return classifierBytes(c), 0
 	}
 	own := stage.JudgeRun(c)
-	arch, err := stage.ReadArchitecture(own)
+	judge, err := stage.ReadArchitecture(own)
 	if err != nil {
 		return 0, 0
 	}
-	for _, p := range evalMemory(own, arch, longestOf(config.EvalGen, own, arch), stage.Placement{}) {
+	for _, p := range evalMemory(own, judge, longestOf(config.EvalGen, own, judge), stage.Placement{}) {
 		if p.Name == string(kernels.ScratchRoom) {
 			scratch += int(p.Bytes)
 		} else {
@@ -125,9 +132,8 @@ func rewardBytes(c *config.Run) (held, scratch int) {
 	return held, scratch
 }
 
-// classifierBytes returns the memory of a reward model that is a sequence classifier.
+// classifierBytes returns the memory of a reward model that is a sequence classifier in a folder.
 func classifierBytes(c *config.Run) int {
-	operand := stage.Operand(c)
 	m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights)
 	if err != nil {
 		return 0
@@ -137,7 +143,12 @@ func classifierBytes(c *config.Run) int {
 		held = t.Frozen()
 		t.Close()
 	}
-	heads := model.Heads{Value: true}
+	return scorerBytes(c, m, held)
+}
+
+// scorerBytes returns the memory of a sequence classifier whose weights have a type.
+func scorerBytes(c *config.Run, m model.Config, held kernels.DType) int {
+	heads, operand := model.Heads{Value: true}, stage.Operand(c)
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
 	return m.BackboneBytes(false, held, copiesOf(c), operand, 1) + m.AdapterBytes(heads, false, copiesOf(c), operand) +
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)
@@ -155,6 +166,8 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x 
 	switch kind { // the run may have no algorithm
 	case config.SFT:
 		rows = stage.SFTConfig(c).Rows(longest)
+	case config.RewardModel:
+		rows = stage.RewardModelConfig(c).Rows(2*longest + 1)
 	case config.Prefer:
 		rows = stage.PreferConfig(c).Rows(2 * longest)
 	default:
@@ -202,7 +215,8 @@ func policyOf(c *config.Run) (train.Needs, model.Heads) {
 // frozenType returns the type of a stage's frozen weights in memory: float32 of what this run makes, also by
 // fine-tuning; else the folder's, or BF16 for a published model that is not here.
 func frozenType(kind config.Stage, c *config.Run) kernels.DType {
-	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 || c.Prefer.Steps > 0 && kind != config.Prefer {
+	if c.Model.Init != "pretrained" || c.SFT.Steps > 0 ||
+		c.Prefer.Steps > 0 && kind != config.Prefer && kind != config.RewardModel {
 		return kernels.F32
 	}
 	if t, err := stage.OpenModel(c); err == nil {

@@ -45,7 +45,7 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 		moments, room := o.StateBytes(tensors, n, w.Groups(), copies, operand)
 		p.addOptimizer(pinned, name, off, moments, room)
 	}
-	whole("policy", h, policy)
+	whole(learnerName(h), h, policy)
 	if needs.Reference {
 		p.add("reference policy", heldReference(c, arch, w.Tensor))
 	}
@@ -57,11 +57,19 @@ func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h mod
 	}
 }
 
+// learnerName names a model that learns, by its heads.
+func learnerName(h model.Heads) string {
+	if h.Score {
+		return "reward model"
+	}
+	return "policy"
+}
+
 // addAdapted adds the models of a rank if only adapters learn.
 func (p *parts) addAdapted(pinned *parts, frozen kernels.DType, c *config.Run, arch model.Config, h model.Heads,
 	needs train.Needs, w stage.Crew, off train.Offload, policy train.Optim) {
 	operand, copies := stage.Operand(c), copiesOf(c)
-	p.add("frozen weights", arch.BackboneBytes(true, frozen, copies, operand, 1))
+	p.add("frozen weights", arch.BackboneBytes(h.LM, frozen, copies, operand, 1))
 	adapted := func(name string, h model.Heads, o train.Optim) {
 		if !w.Learns {
 			p.add(name+": adapters", arch.AdapterBytes(h, false, copies, operand))
@@ -74,7 +82,7 @@ func (p *parts) addAdapted(pinned *parts, frozen kernels.DType, c *config.Run, a
 		moments, room := o.StateBytes(tensors, n, w.Groups(), copies, operand)
 		p.addOptimizer(pinned, name, off, moments, room)
 	}
-	adapted("policy", h, policy)
+	adapted(learnerName(h), h, policy)
 	referred := w.Learns && needs.Reference || c.Train.Steps > 0 && stage.TrainConfig(c).SamplersNeedReference()
 	if n := heldTeachers(c, w.Tensor); referred && n > 0 {
 		p.add("reference policy", n)

@@ -84,7 +84,7 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 			return p
 		}
 	}
-	if c.Rollout.CacheTokens > 0 || kind == config.SFT || kind == config.Prefer || !w.Samples {
+	if c.Rollout.CacheTokens > 0 || tunes(kind) || !w.Samples {
 		return p
 	}
 	engine := engineOf(kind, c, arch, longest, w)
@@ -97,6 +97,11 @@ func planOnGPU(g figures, kind config.Stage, c *config.Run, arch model.Config, l
 	over := sumParts(p.device) - g.usable()
 	p.placement.CacheTokens = max(engine.LeastCache(), engine.FullCache()-int(over)/perToken-engine.PageTokens)
 	return planOn(g, p.placement, kind, c, arch, longest, w)
+}
+
+// tunes reports whether a stage learns from examples, and samples nothing.
+func tunes(kind config.Stage) bool {
+	return kind == config.SFT || kind == config.RewardModel || kind == config.Prefer
 }
 
 // cacheTokens returns the room that rollout.cache_tokens gives the cache of a stage's sampler: at least

@@ -25,7 +25,7 @@ func learners(c *config.Run, n int) (count int, who string) {
 	switch count = stage.Learners(c, n).Ranks; {
 	case count == n:
 		return n, "every rank"
-	case c.Tunes():
+	case c.LearnsFirst():
 		return n, "in " + tuningName(c) + " every rank"
 	}
 	return count, "every rank that learns"
@@ -33,8 +33,11 @@ func learners(c *config.Run, n int) (count int, who string) {
 
 // tuningName names the first stage that learns from examples, in which all ranks learn.
 func tuningName(c *config.Run) string {
-	if c.SFT.Steps > 0 {
+	switch {
+	case c.SFT.Steps > 0:
 		return "SFT (sft.steps)"
+	case c.RewardModel.Steps > 0:
+		return "training of the reward model (reward_model.steps)"
 	}
 	return "learning from preferences (prefer.steps)"
 }
@@ -142,7 +145,7 @@ func multiples(c *config.Run, n int) bool {
 	if learn == n {
 		return n%list[0].ranks == 0 && n%list[1].ranks == 0
 	}
-	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (!c.Tunes() || n%list[0].ranks == 0)
+	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (!c.LearnsFirst() || n%list[0].ranks == 0)
 }
 
 // checkMultiples returns an error if n ranks make no whole groups that share products.
@@ -162,7 +165,7 @@ func checkMultiples(c *config.Run, n int) error {
 	if learn == n {
 		return cmp.Or(check(n, list[0], "ranks"), check(n, list[1], "ranks"))
 	}
-	if c.Tunes() {
+	if c.LearnsFirst() {
 		if err := check(n, list[0], "in "+tuningName(c)+" all ranks"); err != nil {
 			return err
 		}

@@ -82,6 +82,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 		e.programText(add)
 	}
 	e.tuningText(add, "SFT", e.SFTMemory, e.SFTHostMemory)
+	e.tuningText(add, "reward_model", e.RewardModelMemory, e.RewardModelHostMemory)
 	e.tuningText(add, "prefer", e.PreferMemory, e.PreferHostMemory)
 	if e.onGPU && e.Device != "" {
 		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
@@ -142,12 +143,13 @@ func (e *Estimate) mostInTraining() int64 { return max(e.Total(), sumParts(e.Sam
 
 // Most returns the memory of the device of a rank that needs most in some stage.
 func (e *Estimate) Most() int64 {
-	return max(e.mostInTraining(), sumParts(e.SFTMemory), sumParts(e.PreferMemory))
+	return max(e.mostInTraining(), e.tuning())
 }
 
 // Pinned returns the memory that a rank which learns pins in some stage.
 func (e *Estimate) Pinned() int64 {
-	return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory), sumParts(e.PreferHostMemory))
+	return max(sumParts(e.HostMemory), sumParts(e.SFTHostMemory), sumParts(e.RewardModelHostMemory),
+		sumParts(e.PreferHostMemory))
 }
 
 // training returns what so many ranks on a machine take in training, without their programs. If it has all
@@ -161,6 +163,5 @@ func (e *Estimate) training(ranks int) int64 {
 
 // Resident returns what so many ranks take of their machine's memory, which computes on its CPU.
 func (e *Estimate) Resident(ranks int) int64 {
-	tuning := max(sumParts(e.SFTMemory), sumParts(e.PreferMemory))
-	return max(e.training(ranks), int64(ranks)*tuning) + int64(ranks)*e.Program
+	return max(e.training(ranks), int64(ranks)*e.tuning()) + int64(ranks)*e.Program
 }

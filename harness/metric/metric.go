@@ -166,7 +166,7 @@ var wildcard = regexp.MustCompile(`[A-Z]+`)
 var catalogue = sync.OnceValue(func() index {
 	x := index{byName: map[string]int{}}
 	x.list = slices.Concat(learning(), validation(), policy(), flowRL(), megatron(), critic(), process(),
-		optimization(), sampler(), fineTuning(), preferences(), cost(), results())
+		optimization(), sampler(), fineTuning(), rewardModels(), preferences(), cost(), results())
 	for i, m := range x.list {
 		fixed := wildcard.ReplaceAllString(m.Name, "")
 		if fixed == m.Name {

@@ -7,7 +7,8 @@ import (
 
 // Stage is a stage before training that records metrics of its own steps.
 type Stage struct {
-	Name   string   // as in configurations; its metrics' names begin with it and a slash
+	Name   string   // as in configurations
+	Prefix string   // of its metrics' names, before a slash
 	Step   string   // label of an axis that counts its steps
 	Curves []string // metrics that reports and the pages of runs draw
 }
@@ -15,8 +16,10 @@ type Stage struct {
 // Stages lists the stages before training that record metrics of their steps, in order.
 func Stages() []Stage {
 	return []Stage{
-		{Name: "sft", Step: "step of fine-tuning", Curves: []string{"sft/loss"}},
-		{Name: "prefer", Step: "step of learning from preferences",
+		{Name: "sft", Prefix: "sft", Step: "step of fine-tuning", Curves: []string{"sft/loss"}},
+		{Name: "reward_model", Prefix: "rm", Step: "step of the reward model",
+			Curves: []string{"rm/loss", "rm/accuracy", "rm/margin"}},
+		{Name: "prefer", Prefix: "prefer", Step: "step of learning from preferences",
 			Curves: []string{"prefer/loss", "prefer/accuracy", "prefer/margin"}},
 	}
 }
@@ -25,7 +28,7 @@ func Stages() []Stage {
 func StageOf(name string) (s Stage, ok bool) {
 	head, _, _ := strings.Cut(name, "/")
 	list := Stages()
-	i := slices.IndexFunc(list, func(s Stage) bool { return s.Name == head && head != name })
+	i := slices.IndexFunc(list, func(s Stage) bool { return s.Prefix == head && head != name })
 	if i < 0 {
 		return s, false
 	}

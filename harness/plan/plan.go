@@ -159,6 +159,10 @@ func (p *Run) makes(role string) bool {
 		return c.SFT.OnConversations()
 	case stage.RolePairs:
 		return c.Prefer.Steps > 0
+	case stage.RoleRated, stage.RoleScorer:
+		return c.RewardModel.Steps > 0
+	case stage.RoleRatedVal:
+		return c.RewardModel.Validates()
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -169,13 +173,17 @@ func (p *Run) makes(role string) bool {
 	return true
 }
 
-// needs returns the inputs that a stage of a kind takes from earlier stages.
-func (m made) needs(kind config.Stage) []Need {
+// needs returns the inputs that a stage takes from earlier ones.
+func (p *Run) needs(m made, s Stage) []Need {
 	var list []Need
+	kind := s.Kind
 	_, replaced := m[stage.RoleConversations]
 	for _, role := range kind.Facts().Takes {
 		if replaced && kind == config.SFT && role == stage.RoleTrain {
 			continue // it learns from the conversations instead
+		}
+		if role == stage.RoleScorer && kind != config.Merge && !p.scored(s) {
+			continue
 		}
 		if n, ok := m[role]; ok {
 			n.Role = role
@@ -185,9 +193,16 @@ func (m made) needs(kind config.Stage) []Need {
 	return list
 }
 
+// scored reports whether the reward model that the run trains scores completions in a stage: in training, and in the
+// evaluations of the run's data if nothing else judges them.
+func (p *Run) scored(s Stage) bool {
+	c := &p.Config.Run
+	return c.Reward.Trained() && (s.Kind == config.Train || c.JudgesAlone() && p.Suite(s.Label) == nil)
+}
+
 // add appends a stage with its needs and records what it makes.
 func (p *Run) add(m made, s Stage) int {
-	s.Needs = m.needs(s.Kind)
+	s.Needs = p.needs(m, s)
 	i := len(p.Stages)
 	p.Stages = append(p.Stages, s)
 	m.give(p, i)
@@ -203,6 +218,10 @@ func (p *Run) addStages() {
 	if c.SFT.Steps > 0 {
 		p.add(m, Stage{Kind: config.SFT, Root: c.SFT.Seed, Seed: named("sft.seed", c.SFT.Seed), Outside: p.prompts()})
 	}
+	if c.RewardModel.Steps > 0 {
+		p.add(m, Stage{Kind: config.RewardModel, Root: c.RewardModel.Seed,
+			Seed: named("reward_model.seed", c.RewardModel.Seed), Outside: p.prompts()})
+	}
 	if c.Prefer.Steps > 0 {
 		p.add(m, Stage{Kind: config.Prefer, Root: c.Prefer.Seed, Seed: named("prefer.seed", c.Prefer.Seed),
 			Outside: p.prompts()})
@@ -214,9 +233,11 @@ func (p *Run) addStages() {
 		}
 	}
 	if c.Data.Train.Source == config.None { // an evaluation without training, or after fine-tuning alone
-		if c.TunesFiles() {
+		if c.LearnsFirst() {
 			merge := p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()})
-			start = Need{From: merge, Output: stage.MergedWeights}
+			if c.TunesFiles() {
+				start = Need{From: merge, Output: stage.MergedWeights}
+			}
 		}
 		for _, suite := range c.Eval.Final.Suites {
 			p.addSuite(m, suite, suite, p.Seed, start)
@@ -423,6 +444,10 @@ func StageID(id ident.Stage, label string) (ident.Digest, error) {
 func (p *Run) Protocol() (ident.Digest, error) {
 	settings := p.Config.Protocol()
 	if p.Config.Run.JudgesAlone() {
+		if p.Config.Run.Reward.Trained() { // the model is not there yet: what it learns from stands for it
+			maps.Copy(settings, p.Config.Params(config.RewardModel))
+			settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
+		}
 		for use, d := range p.External.Reward {
 			settings[use] = d.String()
 		}

@@ -41,6 +41,9 @@ type Prompter struct {
 	learns    *ConversationPlan // of the file that the plan read
 	prefer    config.Preferring
 	prefers   *PairPlan // of the file that the plan read
+	rates     config.RewardTraining
+	ratings   *RatedPlan // of the pairs that the plan read
+	heldOut   *RatedPlan
 	cache     promptCache
 	folder    func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see Plan.
@@ -55,7 +58,7 @@ func New(c *config.Run, vocab int) (*Prompter, error) {
 		return nil, err
 	}
 	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1,
-		vocab: vocab, sft: c.SFT, prefer: c.Prefer, untrusted: &escaper{}}
+		vocab: vocab, sft: c.SFT, prefer: c.Prefer, rates: c.RewardModel, untrusted: &escaper{}}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}

@@ -65,16 +65,22 @@ const testTemplate = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% e
 // further settings.
 func chatRun(l *lab, template string, sets ...string) *plan.Run {
 	l.t.Helper()
+	return l.plan(0, append(chatSets(l, template, "reward={correct: 1, wrong: -1}"), sets...)...)
+}
+
+// chatSets are the settings of chatRun with a reward.
+func chatSets(l *lab, template, reward string) []string {
+	l.t.Helper()
 	data, file := verlFile(l.t), filepath.Join(l.t.TempDir(), "chat.jinja")
 	if err := os.WriteFile(file, []byte(template), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
-	all := []string{"name=chat", "task={kind: math, math: {grader: math_dapo}}", "tokenizer.kind=byte", "sft.steps=0", "train.steps=2", "reward={correct: 1, wrong: -1}",
+	all := []string{"name=chat", "task={kind: math, math: {grader: math_dapo}}", "tokenizer.kind=byte", "sft.steps=0", "train.steps=2", reward,
 		"model.arch.max_positions=128", "data.max_prompt_tokens=64", "data.chat=" + file, "data.filter_overlong=true"}
 	for _, split := range []string{"train", "val", "test"} {
 		all = append(all, fmt.Sprintf("data.%s={source: %s, size: 0}", split, data))
 	}
-	return l.plan(0, append(all, sets...)...)
+	return all
 }
 
 // The record counts what became of every row: taken, or left out and why.

@@ -175,6 +175,11 @@ func (x *execution) scorer(label string) store.Scorer {
 		for use, d := range x.p.External.Reward {
 			of[use] = d
 		}
+		for i, s := range x.p.Stages {
+			if d, ok := x.output(i, stage.RoleScorer); ok && s.Kind == config.RewardModel {
+				of[stage.RoleScorer] = d
+			}
+		}
 	}
 	d, err := ident.Hash("exp/scorer/1", of)
 	if err != nil {

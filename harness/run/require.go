@@ -248,7 +248,7 @@ func lackKernels(c *config.Run, lack func(missing, do string)) {
 		return
 	}
 	arch, err := forecast.Architecture(c)
-	if err == nil && arch.Recurrent() && !device.DeltaFits(arch.Delta, c.Train.Steps > 0 || c.Tunes()) {
+	if err == nil && arch.Recurrent() && !device.DeltaFits(arch.Delta, c.Train.Steps > 0 || c.LearnsFirst()) {
 		lack(fmt.Sprintf("kernels for linear attention with keys of %d and values of %d channels: a state of so many "+
 			"does not fit into the shared memory of a GPU's multiprocessor", arch.Delta.KeyDim, arch.Delta.ValueDim),
 			"compute on the CPU: compute.device: cpu")
@@ -306,6 +306,12 @@ func lackFiles(c *config.Run, remote map[string]bool, lack func(missing, do stri
 	}
 	if c.SFT.OnConversations() {
 		lackData("sft.source", c.SFT.Source, "PATH", remote, lack)
+	}
+	if c.RewardModel.Steps > 0 {
+		lackData("reward_model.source", c.RewardModel.Source, "PATH", remote, lack)
+	}
+	if c.RewardModel.Validates() {
+		lackData("reward_model.val", c.RewardModel.Val, "PATH", remote, lack)
 	}
 	if c.Prefer.Steps > 0 {
 		lackData("prefer.source", c.Prefer.Source, "PATH", remote, lack)

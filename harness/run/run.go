@@ -255,6 +255,8 @@ func (x *execution) info(i int) StageInfo {
 		info.Steps = x.p.Config.Run.Train.Steps
 	case config.SFT:
 		info.Steps = x.p.Config.Run.SFT.Steps
+	case config.RewardModel:
+		info.Steps = x.p.Config.Run.RewardModel.Steps
 	case config.Prefer:
 		info.Steps = x.p.Config.Run.Prefer.Steps
 	}

@@ -27,7 +27,7 @@ func roots(kind config.Stage) []string {
 		return append(prompts, "eval/task")
 	case config.Init, config.Merge:
 		return append(engine, "train/tokenizer")
-	case config.SFT, config.Prefer:
+	case config.SFT, config.RewardModel, config.Prefer:
 		return slices.Concat(engine, prompts, []string{"train"})
 	case config.Train:
 		return slices.Concat(engine, prompts, []string{"train", "train/generate", "train/reward", "train/toolcall",

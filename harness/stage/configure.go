@@ -55,11 +55,13 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 	}
 }
 
-// PolicyOptim returns the optimizer of the language model that learns in a stage.
+// PolicyOptim returns the optimizer of the policy, or the reward model, that learns in a stage.
 func PolicyOptim(kind config.Stage, c *config.Run) train.Optim {
 	switch kind {
 	case config.SFT:
 		return optimConfig(c.SFT.Optim, c.SFT.Steps)
+	case config.RewardModel:
+		return optimConfig(c.RewardModel.Optim, c.RewardModel.Steps)
 	case config.Prefer:
 		return optimConfig(c.Prefer.Optim, c.Prefer.Steps)
 	}

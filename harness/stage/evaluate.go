@@ -230,6 +230,7 @@ type scores struct {
 
 // scoreSuite grades the completions of a suite.
 func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
+	e.scorer = in[RoleScorer]
 	c := e.run()
 	ev := &Evaluation{Label: label, N: c.Eval.Final.N}
 	var err error

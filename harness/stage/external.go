@@ -78,6 +78,12 @@ func Externals(r *config.Resolved) (External, error) {
 	if c.Prefer.Steps > 0 {
 		x.Data[RolePairs] = pairsDigest(c, prompter, bad)
 	}
+	if c.RewardModel.Steps > 0 {
+		x.Data[RoleRated] = ratedDigest(c, c.RewardModel.Source, false, prompter, bad)
+	}
+	if c.RewardModel.Validates() {
+		x.Data[RoleRatedVal] = ratedDigest(c, c.RewardModel.Val, true, prompter, bad)
+	}
 	x.model(c, prompter, bad)
 	x.Reward = rewardDigests(c, prompter, bad)
 	x.Called = toolDigests(c, prompter, bad)
@@ -92,7 +98,7 @@ func Externals(r *config.Resolved) (External, error) {
 func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
 	if c.Model.Init != "pretrained" {
 		checkAdapters(c, ModelConfig(c, 1), bad)
-		checkPreferAdapters(c, ModelConfig(c, 1), bad)
+		checkFoldedAdapters(c, ModelConfig(c, 1), bad)
 		checkSpread(c, ModelConfig(c, 1), bad)
 		if p != nil {
 			x.teachers(c, ModelConfig(c, p.Tokenizer.VocabSize()), p, bad)
@@ -118,11 +124,26 @@ func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, 
 		return
 	}
 	checkAdapters(c, arch, bad)
-	checkPreferAdapters(c, arch, bad)
+	checkRewardClass(c, bad)
+	checkFoldedAdapters(c, arch, bad)
 	checkSpread(c, arch, bad)
 	x.Adapter = checkStartAdapter(c, arch, bad)
 	if p != nil {
 		x.teachers(c, arch, p, bad)
+	}
+}
+
+// checkRewardClass tells bad that no class of classifiers belongs to the one of model.base.
+func checkRewardClass(c *config.Run, bad func(key, code, message, help string)) {
+	if c.RewardModel.Steps == 0 || c.Model.Part == textPart {
+		return
+	}
+	o, err := checkpoint.ReadOrigin(c.Model.Base)
+	if err == nil {
+		err = o.CheckClassifier()
+	}
+	if err != nil {
+		bad("reward_model.steps", config.CodeConflict, err.Error(), "train a model of another class, or set it to 0")
 	}
 }
 
@@ -145,14 +166,18 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	}
 }
 
-// checkPreferAdapters is checkAdapters for those of the prefer stage.
-func checkPreferAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
-	h := PreferHeads(c, arch)
-	if h.Adapters == nil {
-		return
-	}
-	if err := h.Adapters.Validate(arch); err != nil {
-		bad("prefer.lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+// checkFoldedAdapters is checkAdapters for those of stages before training.
+func checkFoldedAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
+	for _, x := range []struct {
+		block string
+		heads model.Heads
+	}{{"reward_model", RewardModelHeads(c, arch)}, {"prefer", PreferHeads(c, arch)}} {
+		if x.heads.Adapters == nil {
+			continue
+		}
+		if err := x.heads.Adapters.Validate(arch); err != nil {
+			bad(x.block+".lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+		}
 	}
 }
 
@@ -341,6 +366,26 @@ func pairsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message,
 		err = p.CheckPairs(list, positions(c, p.Tokenizer.VocabSize()))
 	}
 	tellExamples(err, "prefer", bad)
+	return d
+}
+
+// ratedDigest is conversationsDigest for a file of pairs of a reward model; held says that they are held-out ones.
+func ratedDigest(c *config.Run, file string, held bool, p *prompt.Prompter,
+	bad func(key, code, message, help string)) ident.Digest {
+	list, err := dataset.RatedPairs(file)
+	var d ident.Digest
+	if err == nil {
+		d, err = recordsDigest(list)
+	}
+	if err == nil && p != nil {
+		err = p.CheckRated(list, positions(c, p.Tokenizer.VocabSize()), held)
+	}
+	var long *prompt.LongError
+	if held && err != nil && !errors.As(err, &long) {
+		bad("reward_model.val", config.CodeData, err.Error(), "")
+		return d
+	}
+	tellExamples(err, "reward_model", bad)
 	return d
 }
 

@@ -31,45 +31,17 @@ const Unfinished = ".partial"
 // of the checkpoint. It makes no model: it copies weights from file to file in pieces.
 //
 // If merge.format asks for it, a second folder holds the same weights cut over the ranks of another
-// trainer.
+// trainer. A reward model that the run trained gets a folder of its own.
 func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
-	x, owned, err := e.trained(in)
-	if err != nil {
-		return nil, err
-	}
-	defer owned.close()
-	dir := filepath.Join(e.Dir, MergedDir)
-	o, err := e.mergeOptions()
-	if err != nil {
-		return nil, err
-	}
-	written, err := checkpoint.MergeTensors(e.Backend, x, dir, o)
-	if err != nil {
-		return nil, err
-	}
 	out := &Outcome{}
-	if err := e.putFolder(out, dir, "", written); err != nil {
-		return nil, err
-	}
-	if err := e.putShards(out); err != nil {
-		return nil, err
-	}
-	if err := e.spread(ctx, out, dir); err != nil {
-		return nil, err
-	}
-	if x.Heads.Adapters != nil {
-		dir := filepath.Join(e.Dir, AdapterDir)
-		files, err := x.WriteAdapterTensors(e.Backend, dir, e.adapterBase())
-		if err != nil {
+	if e.run().MakesPolicy() {
+		if err := e.publishPolicy(ctx, in, out); err != nil {
 			return nil, err
 		}
-		if err := e.putFolder(out, dir, AdapterDir+"/", files); err != nil {
+	}
+	if _, ok := in[RoleScorer]; ok {
+		if err := e.publishRewardModel(in, out); err != nil {
 			return nil, err
-		}
-		if x.Heads.Adapters.BesideExperts(x.Config) {
-			e.event("adapters-beside-experts", "with transformers 5, PEFT does not load the adapters on "+
-				"gate_proj, up_proj and down_proj outside the experts: it looks for these names among "+
-				"them. The folder %s holds weights and adapters in one", MergedDir)
 		}
 	}
 	var bytes int64
@@ -79,6 +51,47 @@ func merge(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	out.Summary = map[string]any{"files": len(out.Outputs), "bytes": bytes, "probe": "tensors equal, bit for bit"}
 	out.Facts = []rl.Metric{fact("files", float64(len(out.Outputs)))}
 	return out, nil
+}
+
+// publishPolicy writes the folders of the weights that the last stage learned.
+func (e *Env) publishPolicy(ctx context.Context, in Inputs, out *Outcome) error {
+	x, owned, err := e.trained(in)
+	if err != nil {
+		return err
+	}
+	defer owned.close()
+	dir := filepath.Join(e.Dir, MergedDir)
+	o, err := e.mergeOptions()
+	if err != nil {
+		return err
+	}
+	written, err := checkpoint.MergeTensors(e.Backend, x, dir, o)
+	if err != nil {
+		return err
+	}
+	if err := e.putFolder(out, dir, "", written); err != nil {
+		return err
+	}
+	if err := e.putShards(out); err != nil {
+		return err
+	}
+	if err := e.spread(ctx, out, dir); err != nil {
+		return err
+	}
+	if x.Heads.Adapters == nil {
+		return nil
+	}
+	dir = filepath.Join(e.Dir, AdapterDir)
+	files, err := x.WriteAdapterTensors(e.Backend, dir, e.adapterBase())
+	if err != nil {
+		return err
+	}
+	if x.Heads.Adapters.BesideExperts(x.Config) {
+		e.event("adapters-beside-experts", "with transformers 5, PEFT does not load the adapters on "+
+			"gate_proj, up_proj and down_proj outside the experts: it looks for these names among "+
+			"them. The folder %s holds weights and adapters in one", MergedDir)
+	}
+	return e.putFolder(out, dir, AdapterDir+"/", files)
 }
 
 // mergeOptions returns what the merged folder holds besides weights, and their types.
@@ -240,7 +253,7 @@ func MergeCheckpoint(e *Env, in Inputs, from, dir string) error {
 }
 
 // Folders lists the folders within a run's directory that merge may write.
-func Folders() []string { return []string{MergedDir, AdapterDir, MegatronDir, FSDPDir} }
+func Folders() []string { return []string{MergedDir, AdapterDir, MegatronDir, FSDPDir, RewardModelDir} }
 
 // FileOf returns the folder, within a run's directory, of an output of merge, and its name there.
 func FileOf(role string) (dir, name string) {

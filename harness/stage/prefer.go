@@ -54,26 +54,11 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 
 // preferModel makes the model that learns: all weights, or adapters on frozen ones.
 func (e *Env) preferModel(in Inputs) (*model.Model, error) {
-	if e.run().Prefer.LoRA.Rank == 0 {
-		return e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
-	}
-	t, _, err := e.openWeights(in, RoleWeights)
+	arch, err := e.architecture()
 	if err != nil {
 		return nil, err
 	}
-	defer t.Close()
-	base, err := e.newBackbone(e.uncut(), t, true)
-	if err != nil {
-		return nil, err
-	}
-	m, err := model.NewOn(base, PreferHeads(e.run(), base.Config), true)
-	if err != nil {
-		base.Close()
-		return nil, err
-	}
-	m.OwnBackbone()
-	m.Init(seedFunc(e.run().Prefer.Seed))
-	return m, nil
+	return e.startModel(in, PreferHeads(e.run(), arch), seedFunc(e.run().Prefer.Seed))
 }
 
 // putFolded stores the stage's weights with the adapters that t learned folded in. free frees the memory of training,

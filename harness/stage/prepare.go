@@ -70,6 +70,8 @@ func prepare(e *Env) (*Outcome, error) {
 		{RoleRollouts, e.run().Rollout.Source == recordedSource, e.putRecorded},
 		{RoleConversations, e.run().SFT.OnConversations(), e.putConversations},
 		{RolePairs, e.run().Prefer.Steps > 0, e.putPairs},
+		{RoleRated, e.run().RewardModel.Steps > 0, e.putRated(RoleRated, e.run().RewardModel.Source)},
+		{RoleRatedVal, e.run().RewardModel.Validates(), e.putRated(RoleRatedVal, e.run().RewardModel.Val)},
 	} {
 		if !file.read {
 			continue
@@ -185,6 +187,17 @@ func (e *Env) putPairs() (Output, int, error) {
 		return Output{}, 0, err
 	}
 	return putLines(e, RolePairs, list)
+}
+
+// putRated returns a function that stores the pairs of a file for a reward model.
+func (e *Env) putRated(role, file string) func() (Output, int, error) {
+	return func() (Output, int, error) {
+		list, err := dataset.RatedPairs(file)
+		if err != nil {
+			return Output{}, 0, err
+		}
+		return putLines(e, role, list)
+	}
 }
 
 // putLines stores values as JSON lines, and returns their number.

@@ -42,6 +42,7 @@ type reinforcement struct {
 
 // reinforce trains the policy from the weights of the input.
 func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
+	e.scorer = in[RoleScorer]
 	r := &reinforcement{Env: e, context: ctx, cfg: TrainConfig(e.run()), chain: ident.ChainStart(e.RID)}
 	r.cfg.Offload = e.Offload
 	var owned closers

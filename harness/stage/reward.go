@@ -78,9 +78,10 @@ func (e *Env) newRewardModel() (*reward.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := reward.ModelOptions{Text: r.Reward.Text, Label: r.Reward.Label, BatchTokens: r.Compute.MicroBatchTokens}
+	o := reward.ModelOptions{Text: r.Reward.Text, End: r.Reward.End, Label: r.Reward.Label,
+		BatchTokens: r.Compute.MicroBatchTokens}
 	if own != nil {
-		o.Chat = rewardChat(policy, own)
+		o.Read = rewardChat(policy, own)
 	}
 	return reward.OpenModel(e.alone(), r.Reward.Weights, o)
 }

@@ -49,6 +49,10 @@ func rewardKinds() map[string]rewardKind {
 			files:  rewardModelFiles,
 			note:   rewardModelNote,
 		},
+		config.TrainedReward: {
+			scorer: func(e *Env, _ []string) (reward.Scorer, error) { return e.newTrainedScorer() },
+			note:   trainedRewardNote,
+		},
 		"genrm": {
 			scorer: func(e *Env, parts []string) (reward.Scorer, error) { return e.newGenerative(parts) },
 			files:  generativeFiles,

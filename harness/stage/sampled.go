@@ -187,6 +187,7 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 		out[i].Completion = got[i][0]
 		items[i] = rollout.Item{Problem: reqs[i].Problem, Sample: list[i].K, Completion: &out[i].Completion}
 	}
+	e.scorer = in[RoleScorer]
 	if e.run().Reward.ByServer() {
 		return out, nil
 	}

@@ -32,6 +32,9 @@ const (
 	RoleRollouts      = config.RoleRollouts
 	RoleConversations = config.RoleConversations
 	RolePairs         = config.RolePairs
+	RoleRated         = config.RoleRated
+	RoleRatedVal      = config.RoleRatedVal
+	RoleScorer        = config.RoleScorer
 	RoleWeights       = config.RoleWeights
 	RoleReference     = config.RoleReference
 	RoleBase          = config.RoleBase
@@ -89,6 +92,7 @@ type Env struct {
 
 	verified   map[ident.Digest]bool // blobs whose bytes were compared with their digests
 	referenced *folderWeights        // the same for weights of model.base and adapters
+	scorer     ident.Digest          // the reward model that this run trained, for a stage that scores with it
 }
 
 // Placement says what a run keeps in the host's memory because its GPU has no room, and how much
@@ -207,6 +211,8 @@ func Run(ctx context.Context, e *Env, kind config.Stage, label string, in Inputs
 		return initialize(e)
 	case config.SFT:
 		return fineTune(ctx, e, in)
+	case config.RewardModel:
+		return trainRewardModel(ctx, e, in)
 	case config.Prefer:
 		return prefer(ctx, e, in)
 	case config.Train:

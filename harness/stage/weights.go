@@ -213,6 +213,12 @@ func PreferHeads(c *config.Run, arch model.Config) model.Heads {
 	return adaptedBy(config.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, model.Heads{LM: true}, arch)
 }
 
+// RewardModelHeads returns the heads of the reward model that the run trains, with its adapters.
+func RewardModelHeads(c *config.Run, arch model.Config) model.Heads {
+	l := c.RewardModel.LoRA
+	return adaptedBy(config.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, model.Heads{Score: true}, arch)
+}
+
 func adaptedBy(l config.LoRA, h model.Heads, arch model.Config) model.Heads {
 	if l.Rank == 0 {
 		return h

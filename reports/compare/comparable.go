@@ -276,6 +276,7 @@ func outsiders() []outsider {
 		{"reward.files", "reward/files", Controlled},
 		{"reward.judge.template", "reward/template", Controlled},
 		{"reward.weights", "reward/model", Controlled},
+		{"reward_model", "reward model", Controlled},
 		{"reward.program", "reward/command", Controlled},
 		{"reward.template", "reward/chat template", Controlled},
 		{"rollout.tools.files", "tool/files", Controlled},

@@ -14,9 +14,10 @@ import (
 // ModelOptions configure a reward model.
 type ModelOptions struct {
 	Text string // of the sequence, with {prompt} (see Concatenation) and {response}
-	// Chat returns the ids of the whole chat, rendered by the model's own template; nil:
-	// the model reads Text.
-	Chat  func(p *rollout.Problem, response string) ([]int32, error)
+	End  bool   // the tokenizer's first end token follows Text
+	// Read returns the ids of a problem and a response, such as of a whole chat rendered by the model's own template;
+	// nil: the model reads Text.
+	Read  func(p *rollout.Problem, response string) ([]int32, error)
 	Label int // row of score.weight that gives the reward; 0 if it has only one
 	// BatchTokens bounds a forward pass; it changes no bit of a score.
 	BatchTokens int
@@ -41,9 +42,6 @@ type Model struct {
 
 // OpenModel loads a reward model from a folder. Close it afterwards.
 func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
-	if o.BatchTokens < 1 {
-		panic("reward: batches without tokens")
-	}
 	tok, err := tokenizer.ReadFolder(dir)
 	if err != nil {
 		return nil, err
@@ -58,7 +56,22 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 			tok.VocabSize(),
 			m.Config.Vocab)
 	}
-	return &Model{opt: o, be: be, model: m, tok: tok, limit: m.Config.MaxPositions - 1}, nil
+	if o.End && len(tok.EndIDs()) == 0 {
+		defer m.Close()
+		return nil, fmt.Errorf("reward model %s: its tokenizer has no end token, which reward.end asks for", dir)
+	}
+	r := NewModel(be, m, o)
+	r.tok = tok
+	return r, nil
+}
+
+// NewModel returns the reward model m, a classifier with its row of score.weight as value head. It reads what o.Read
+// returns, and owns m.
+func NewModel(be kernels.Backend, m *model.Model, o ModelOptions) *Model {
+	if o.BatchTokens < 1 {
+		panic("reward: batches without tokens")
+	}
+	return &Model{opt: o, be: be, model: m, limit: m.Config.MaxPositions - 1}
 }
 
 // Close frees the model.
@@ -111,10 +124,14 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 
 // encode returns the ids for the model.
 func (r *Model) encode(it rollout.Item) ([]int32, error) {
-	if r.opt.Chat != nil {
-		return r.opt.Chat(it.Problem, it.Completion.Text)
+	if r.opt.Read != nil {
+		return r.opt.Read(it.Problem, it.Completion.Text)
 	}
-	return r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
+	ids, err := r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
+	if err == nil && r.opt.End {
+		ids = append(ids, r.tok.EndIDs()[0])
+	}
+	return ids, err
 }
 
 // forward returns the value at the last token of each sequence. The engine scores the
