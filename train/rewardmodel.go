@@ -257,7 +257,7 @@ func (x *ratings) summary() (s ratingSummary) {
 	return s
 }
 
-// metrics returns what is known of a step's pairs.
+// metrics returns the measurements of a step's pairs.
 func (x *ratings) metrics() []rl.Metric {
 	s := x.summary()
 	return []rl.Metric{{Name: "rm/loss", Value: s.loss}, {Name: "rm/accuracy", Value: s.accuracy},
@@ -266,7 +266,7 @@ func (x *ratings) metrics() []rl.Metric {
 		{Name: "rm/reward_mean", Value: s.mean}, {Name: "rm/reward_max", Value: s.high}}
 }
 
-// heldOut returns what is known of held-out pairs.
+// heldOut returns the measurements of held-out pairs.
 func (x *ratings) heldOut() []rl.Metric {
 	s := x.summary()
 	return []rl.Metric{{Name: "rm/val_loss", Value: s.loss}, {Name: "rm/val_accuracy", Value: s.accuracy},

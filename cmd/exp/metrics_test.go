@@ -66,7 +66,7 @@ func TestMetricsOfStage(t *testing.T) {
 	}
 	metrics("--stage", "sft", "-m", "sft/los").check(t, 3, "", "has no matching point of its stage sft")
 	metrics("--stage", "prefer").check(t, 3, "", "no finished stage prefer")
-	metrics("--stage", "train").check(t, 2, "", "--stage train: want one of sft, prefer")
+	metrics("--stage", "train").check(t, 2, "", "--stage train: want one of sft, reward_model, prefer")
 	metrics("--stage", "sft", "--list").check(t, 2, "", "does not go with --stage")
 	metrics("--stage", "sft", "--decimate", "3").check(t, 2, "", "does not go with --stage")
 }

@@ -22,8 +22,8 @@ func rewardModelKeys() []Key {
 				"template, it reads the whole chat, completion included, in that template; none: it reads " +
 				"reward.text"},
 		{Path: "reward.end", Kind: Bool, Default: is(false), Late: true,
-			Help: "an end token follows reward.text, as in reward models that this program and TRL trained on texts; a chat " +
-				"ends as its template has it"},
+			Help: "an end token follows reward.text, as in reward models that this program and TRL train on texts; " +
+				"a chat ends as its template has it"},
 		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "which of the model's labels is the reward, counted from 0"},
 	}

@@ -63,7 +63,8 @@ var stageTable = []StageFacts{
 	{Stage: EvalGen, Part: Evaluating,
 		Takes: []string{RoleWeights, RoleProblems, RoleReference}, Makes: []string{RoleCompletions, RolePolicy}},
 	{Stage: EvalScore, Part: Evaluating,
-		Takes: []string{RoleCompletions, RoleProblems, RolePolicy, RoleScorer}, Makes: []string{RoleVerdicts, RoleScores}},
+		Takes: []string{RoleCompletions, RoleProblems, RolePolicy, RoleScorer},
+		Makes: []string{RoleVerdicts, RoleScores}},
 }
 
 // StagesOf returns the kinds of the given parts in order; without parts, all.

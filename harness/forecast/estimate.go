@@ -196,8 +196,8 @@ func (e *Estimate) learned(c *config.Run, arch model.Config, heads model.Heads, 
 	return trained, all
 }
 
-// kept returns the bytes of what stages that learn from examples make, but for the last of them, and of the folder of a
-// reward model.
+// kept returns the bytes of what stages that learn from examples make, but for the last of them, and of the folder
+// of a reward model.
 func (e *Estimate) kept(c *config.Run) int64 {
 	n := max(0, len(tuningStages(c))-1)
 	if c.RewardModel.Steps > 0 {

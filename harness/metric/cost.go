@@ -27,8 +27,8 @@ func phases() []phase {
 		{"update_actor", "Policy update", "updating the policy", all},
 		{"testing", "Online evaluation", "evaluating on validation problems", ""},
 		{"sft", "Fine-tuning", "the fine-tuning step's forward and backward pass and update", ""},
-		{"reward_model", "Training of the reward model", "the step's forward and backward pass over its pairs, and update",
-			""},
+		{"reward_model", "Training of the reward model",
+			"the step's forward and backward pass over its pairs, and update", ""},
 		{"prefer", "Learning from preferences", "the step's forward and backward pass over its pairs, and update", ""},
 	}
 }

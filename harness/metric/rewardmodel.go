@@ -8,8 +8,8 @@ func rewardModels() []Metric {
 	list := []Metric{
 		{Name: "rm/loss", Unit: Nats, Per: "pair", Title: "Loss of the reward model", Heading: "loss",
 			Direction: eval.Down, Shown: OnProgress, Axis: Axis{Label: "loss"},
-			Definition: "negative log-probability that the chosen answer is the better one, with reward_model.center's " +
-				"term, mean over the step's pairs"},
+			Definition: "negative log-probability that the chosen answer is the better one, with the term of " +
+				"reward_model.center, mean over the step's pairs"},
 		{Name: "rm/accuracy", Unit: "fraction", Title: "Accuracy of the reward model", Heading: "accuracy",
 			Direction: eval.Up, Shown: OnProgress, Axis: Axis{Label: "accuracy"},
 			Definition: "share of the step's pairs whose chosen answer has the greater reward (TRL: accuracy)"},

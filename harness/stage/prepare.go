@@ -62,17 +62,7 @@ func prepare(e *Env) (*Outcome, error) {
 		summary[string(s.Name)] = len(problems)
 		out.Facts = append(out.Facts, fact(string(s.Name), float64(len(problems))))
 	}
-	for _, file := range []struct {
-		role string
-		read bool
-		put  func() (Output, int, error)
-	}{
-		{RoleRollouts, e.run().Rollout.Source == recordedSource, e.putRecorded},
-		{RoleConversations, e.run().SFT.OnConversations(), e.putConversations},
-		{RolePairs, e.run().Prefer.Steps > 0, e.putPairs},
-		{RoleRated, e.run().RewardModel.Steps > 0, e.putRated(RoleRated, e.run().RewardModel.Source)},
-		{RoleRatedVal, e.run().RewardModel.Validates(), e.putRated(RoleRatedVal, e.run().RewardModel.Val)},
-	} {
+	for _, file := range e.files() {
 		if !file.read {
 			continue
 		}
@@ -86,6 +76,24 @@ func prepare(e *Env) (*Outcome, error) {
 	}
 	out.Summary = summary
 	return out, nil
+}
+
+// file is what a stage learns from besides problems, if the configuration has it.
+type file struct {
+	role string
+	read bool
+	put  func() (Output, int, error)
+}
+
+// files lists the files that prepare reads.
+func (e *Env) files() []file {
+	return []file{
+		{RoleRollouts, e.run().Rollout.Source == recordedSource, e.putRecorded},
+		{RoleConversations, e.run().SFT.OnConversations(), e.putConversations},
+		{RolePairs, e.run().Prefer.Steps > 0, e.putPairs},
+		{RoleRated, e.run().RewardModel.Steps > 0, e.putRated(RoleRated, e.run().RewardModel.Source)},
+		{RoleRatedVal, e.run().RewardModel.Validates(), e.putRated(RoleRatedVal, e.run().RewardModel.Val)},
+	}
 }
 
 // shownGolds bounds the list of gold answers in an event.

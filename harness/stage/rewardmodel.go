@@ -210,7 +210,8 @@ func (e *Env) padding() (int32, error) {
 		return 0, err
 	}
 	ends = append(ends, last)
-	if pad, ok := p.Tokenizer.TokenID(p.Tokenizer.SpecialTokens().Named["pad_token"]); ok && !slices.Contains(ends, pad) {
+	pad, ok := p.Tokenizer.TokenID(p.Tokenizer.SpecialTokens().Named["pad_token"])
+	if ok && !slices.Contains(ends, pad) {
 		return pad, nil
 	}
 	for id := range int32(p.Tokenizer.VocabSize()) {

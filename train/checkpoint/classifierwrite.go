@@ -52,7 +52,7 @@ func MergeClassifier(be kernels.Backend, x Trained, pad int32, dir string, o Mer
 		func(tmp string) error { return x.proveClassifier(tmp, plain) })
 }
 
-// classifierJSON turns the config.json of a language model into that of a classifier with one label.
+// classifierJSON turns the config.json of a language model into a config.json of a classifier with one label.
 func classifierJSON(config []byte, pad int32) ([]byte, error) {
 	var values struct{ Architectures []string }
 	if err := json.Unmarshal(config, &values); err != nil {

@@ -61,8 +61,8 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		func(tmp string) error { return x.prove(tmp, plain, heads) })
 }
 
-// Folded returns the tensors of a plain model in float32, with adapters folded in as model.FoldAdapters does, and those
-// of its auxiliary heads.
+// Folded returns the tensors of a plain model in float32, with adapters folded in as model.FoldAdapters does, and
+// those of its auxiliary heads.
 func (x Trained) Folded(be kernels.Backend) ([]Source, error) {
 	if err := x.check(); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type RewardPair struct {
 	Slopes [2]float64 // derivatives of Loss by the rewards of chosen and of rejected
 }
 
-// Pair returns the loss of a pair of rewards, that of Bradley and Terry,
+// Pair returns the loss of a pair of rewards, after Bradley and Terry:
 //
 //	-log σ(chosen - rejected - margin) + Center·(chosen + rejected)²
 //
@@ -27,5 +27,6 @@ func (c RewardPairConfig) Pair(chosen, rejected, margin float64) RewardPair {
 	}
 	m, sum := chosen-rejected-margin, chosen+rejected
 	slope, pull := sigmoid(-m), float64(float64(2*c.Center)*sum)
-	return RewardPair{Loss: softplus(-m) + float64(c.Center*square(sum)), Slopes: [2]float64{pull - slope, pull + slope}}
+	return RewardPair{Loss: softplus(-m) + float64(c.Center*square(sum)),
+		Slopes: [2]float64{pull - slope, pull + slope}}
 }
