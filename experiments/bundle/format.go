@@ -91,7 +91,7 @@ const checkpointFolder = "ckpt"
 
 // WeightFolders are the folders of a run's directory that hold weights: checkpoints and what merge made.
 func WeightFolders() []string {
-	return []string{checkpointFolder, "model", "adapter", "megatron", "fsdp"}
+	return []string{checkpointFolder, "model", "adapter", "megatron", "fsdp", "reward_model"}
 }
 
 // heavy reports whether a path of a run's directory holds weights.

@@ -202,6 +202,18 @@ func TestRewardRecipe(t *testing.T) {
 		prompts, responses = append(prompts, s.prompt), append(responses, s.text)
 	}
 	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.RewardModelDir)
+	var conf struct {
+		Architectures []string
+		Pad           int `json:"pad_token_id"`
+		End           int `json:"eos_token_id"`
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &conf)
+	}
+	if err != nil || conf.Architectures[0] != "LlamaForSequenceClassification" || conf.Pad == conf.End || conf.End != 256 { // the byte tokenizer pads with its end token
+		t.Errorf("config.json has %+v, %v", conf, err)
+	}
 	for i, v := range scoresIn(t, l, dir, prompts, responses) {
 		if v != samples[i].reward {
 			t.Errorf("%q: the folder gives %v, the run gave %v", responses[i], v, samples[i].reward)

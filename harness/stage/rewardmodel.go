@@ -195,24 +195,23 @@ func (e *Env) publishRewardModel(in Inputs, out *Outcome) error {
 }
 
 // padding returns the token that fills batches of a reward model's texts up. None of them ends with it: the
-// tokenizer's own, if that is so, or else the first token that it cannot be.
+// tokenizer's own, if that is so, or else the first token that ends no text.
 func (e *Env) padding() (int32, error) {
 	p, err := e.prompter()
 	if err != nil {
 		return 0, err
 	}
-	ends := slices.Clone(p.Tokenizer.EndIDs())
-	for _, s := range p.Stops {
-		ends = append(ends, s.ID)
-	}
 	last, err := p.RatedEnd()
 	if err != nil {
 		return 0, err
 	}
-	ends = append(ends, last)
 	pad, ok := p.Tokenizer.TokenID(p.Tokenizer.SpecialTokens().Named["pad_token"])
-	if ok && !slices.Contains(ends, pad) {
+	if ok && pad != last {
 		return pad, nil
+	}
+	ends := append(p.Tokenizer.EndIDs(), last)
+	for _, s := range p.Stops {
+		ends = append(ends, s.ID)
 	}
 	for id := range int32(p.Tokenizer.VocabSize()) {
 		if !slices.Contains(ends, id) {
