@@ -247,6 +247,13 @@ func TestFP8Folder(t *testing.T) {
 	learns(t, fp8Folder(t, toyFolder(t, bf16Folder(newLab(t)), c)), [][]string{{"grpo"}, {"flowrl"}})
 }
 
+// The same for one in GPTQ.
+func TestGPTQFolder(t *testing.T) {
+	c := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
+		MaxPositions: 256, InitStd: 0.1}
+	learns(t, gptqFolder(t, toyFolder(t, bf16Folder(newLab(t)), c)), [][]string{{"grpo"}, {"flowrl"}})
+}
+
 // fp8Folder is a copy of a folder whose projections are in FP8, each with one scale, 1/64.
 func fp8Folder(t *testing.T, dir string) string {
 	t.Helper()
@@ -256,6 +263,56 @@ func fp8Folder(t *testing.T, dir string) string {
 			values[b] = math.Ldexp(float64(b), -9)
 		}
 	}
+	return quantizedFolder(t, dir, `{"quant_method": "fp8", "weight_block_size": null}`,
+		func(x checkpoint.Tensor, floats []float32, add adder) {
+			var elements []byte
+			for _, v := range floats {
+				at, found := slices.BinarySearch(values[:], math.Abs(float64(v))*64)
+				if !found && at > 0 {
+					at--
+				}
+				if v < 0 {
+					at |= 128
+				}
+				elements = append(elements, byte(at))
+			}
+			add("", "F8_E4M3", x.Shape, elements)
+			add("_scale_inv", checkpoint.F32, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1./64)))
+		})
+}
+
+// gptqFolder is a copy of a folder whose projections are in GPTQ of 4 bits, with one group of inputs, whose scales are
+// 1/32, a bfloat16.
+func gptqFolder(t *testing.T, dir string) string {
+	t.Helper()
+	return quantizedFolder(t, dir, `{"quant_method": "gptq", "bits": 4, "group_size": -1}`,
+		func(x checkpoint.Tensor, floats []float32, add adder) {
+			out, in := x.Shape[0], x.Shape[1]
+			words := make([]uint32, in/8*out)
+			for i, v := range floats {
+				q := min(max(math.Round(float64(v)*32), -8), 7) + 8
+				words[i%in/8*out+i/in] |= uint32(q) << (4 * (i % in % 8))
+			}
+			var packed, scales []byte
+			for _, w := range words {
+				packed = binary.LittleEndian.AppendUint32(packed, w)
+			}
+			for range out {
+				scales = binary.LittleEndian.AppendUint16(scales, 0x3d00)
+			}
+			add("qweight", checkpoint.I32, []int{in / 8, out}, packed)
+			add("qzeros", checkpoint.I32, []int{1, out / 8}, bytes.Repeat([]byte{0x77}, out/2))
+			add("scales", checkpoint.BF16, []int{1, out}, scales)
+		})
+}
+
+// adder adds a tensor to a folder: of that name, or that end of the name of a weight.
+type adder func(end string, dtype checkpoint.DType, shape []int, raw []byte)
+
+// quantizedFolder is a copy of a folder whose projections are other tensors.
+func quantizedFolder(t *testing.T, dir, quantization string,
+	quantize func(x checkpoint.Tensor, floats []float32, add adder)) string {
+	t.Helper()
 	weights, err := checkpoint.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -271,26 +328,24 @@ func fp8Folder(t *testing.T, dir string) string {
 		if err := weights.Read(ref.New[float32](), x.Name, kernels.Host(floats)); err != nil {
 			t.Fatal(err)
 		}
-		var elements, wide []byte
-		for _, v := range floats {
-			at, found := slices.BinarySearch(values[:], math.Abs(float64(v))*64)
-			if !found && at > 0 {
-				at--
-			}
-			if v < 0 {
-				at |= 128
-			}
-			elements, wide = append(elements, byte(at)), binary.LittleEndian.AppendUint32(wide, math.Float32bits(v))
-		}
-		if !strings.Contains(x.Name, "_proj.") {
-			add(x.Name, checkpoint.F32, x.Shape, wide)
+		if strings.Contains(x.Name, "_proj.") {
+			quantize(x, floats, func(end string, dtype checkpoint.DType, shape []int, raw []byte) {
+				name := x.Name + end
+				if end != "" && end[0] != '_' {
+					name = strings.TrimSuffix(x.Name, "weight") + end
+				}
+				add(name, dtype, shape, raw)
+			})
 			continue
 		}
-		add(x.Name, "F8_E4M3", x.Shape, elements)
-		add(x.Name+"_scale_inv", checkpoint.F32, nil, binary.LittleEndian.AppendUint32(nil, math.Float32bits(1./64)))
+		var wide []byte
+		for _, v := range floats {
+			wide = binary.LittleEndian.AppendUint32(wide, math.Float32bits(v))
+		}
+		add(x.Name, checkpoint.F32, x.Shape, wide)
 	}
 	slices.SortFunc(list, func(a, b checkpoint.Source) int { return strings.Compare(a.Name, b.Name) })
-	to := filepath.Join(t.TempDir(), "fp8")
+	to := filepath.Join(t.TempDir(), "quantized")
 	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +357,7 @@ func fp8Folder(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config = bytes.Replace(config, []byte("{"), []byte(`{"quantization_config": {"quant_method": "fp8", "weight_block_size": null}, `), 1)
+	config = bytes.Replace(config, []byte("{"), []byte(`{"quantization_config": `+quantization+`, `), 1)
 	for name, text := range map[string][]byte{"model.safetensors": file.Bytes(), "config.json": config} {
 		if err := os.WriteFile(filepath.Join(to, name), text, 0o644); err != nil {
 			t.Fatal(err)

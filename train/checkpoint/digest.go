@@ -75,6 +75,9 @@ func (t *Tensors) hash(list []TensorDigest, open []int) error {
 		if err := t.where[d.Name].agree(); err != nil {
 			return err
 		}
+		if grain := t.where[d.Name].data.Grain(); int64(len(buf)) < grain {
+			buf = make([]byte, grain)
+		}
 		d.SHA256, err = sumOf(t.raw(d.Name), buf)
 		return err
 	})

@@ -72,7 +72,7 @@ func (t DType) float32s(dst []float32, raw []byte) {
 		}
 	case F16:
 		for i := range dst {
-			dst[i] = half(le.Uint16(raw[2*i:]))
+			dst[i] = extent.Half(le.Uint16(raw[2*i:]))
 		}
 	case BF16:
 		whole := len(dst) / 4 * 4 // four at a time: loading spends its time here
@@ -89,41 +89,6 @@ func (t DType) float32s(dst []float32, raw []byte) {
 	}
 }
 
-// half returns the value of an IEEE binary16: sign, 5 bits of exponent (bias 15),
-// 10 bits of fraction. The payload of a NaN is kept.
-func half(h uint16) float32 {
-	sign := uint32(h>>15) << 31
-	exp, frac := uint32(h>>10&0x1f), uint32(h&0x3ff)
-	switch exp {
-	case 0: // ±frac·2⁻²⁴, exact in float32
-		return math.Float32frombits(math.Float32bits(float32(frac)*0x1p-24) | sign)
-	case 0x1f:
-		return math.Float32frombits(sign | 0xff<<23 | frac<<13)
-	}
-	return math.Float32frombits(sign | (exp+127-15)<<23 | frac<<13)
-}
-
-// toHalf rounds to IEEE binary16, to nearest, ties to even; ok is false for a finite number
-// out of range.
-func toHalf(f float32) (h uint16, ok bool) {
-	const most = 65519.996 // halfway to 65536: rounding overflows from here on
-	b := math.Float32bits(f)
-	sign := uint16(b >> 16 & 0x8000)
-	abs := math.Float32frombits(b &^ (1 << 31))
-	switch {
-	case f != f:
-		return sign | 0x7e00 | uint16(b>>13&0x3ff), true
-	case math.IsInf(float64(abs), 0):
-		return sign | 0x7c00, true
-	case abs > most:
-		return sign | 0x7c00, false
-	case abs < 0x1p-14: // subnormal: a multiple of 2⁻²⁴
-		return sign | uint16(math.RoundToEven(float64(abs)*0x1p24)), true
-	}
-	b = math.Float32bits(abs) - (127-15)<<23
-	return sign | uint16((b+0xfff+b>>13&1)>>13), true
-}
-
 // encodeFloats sets raw to the little-endian elements of src as type t. It returns an error
 // for the first element out of t's range.
 func (t DType) encodeFloats(raw []byte, src []float32) error {
@@ -135,7 +100,7 @@ func (t DType) encodeFloats(raw []byte, src []float32) error {
 		case BF16:
 			le.PutUint16(raw[2*i:], extent.BF16(f))
 		case F16:
-			h, ok := toHalf(f)
+			h, ok := extent.F16(f)
 			if !ok {
 				return fmt.Errorf("%g is beyond F16; write BF16 or F32", f)
 			}

@@ -6,34 +6,6 @@ import (
 	"testing"
 )
 
-// Every binary16 against the formula: (-1)^s·2^(e-15)·(1+f/1024), for e = 0
-// (-1)^s·2^-14·f/1024.
-func TestHalfIsItsFormula(t *testing.T) {
-	for h := range 1 << 16 {
-		e, f := h>>10&31, float64(h&1023)/1024
-		want := math.Ldexp(1+f, e-15)
-		switch {
-		case e == 0:
-			want = math.Ldexp(f, -14)
-		case e == 31 && f == 0:
-			want = math.Inf(1)
-		case e == 31:
-			want = math.NaN()
-		}
-		if h>>15 == 1 {
-			want = math.Copysign(want, -1)
-		}
-		got := half(uint16(h))
-		same := math.Float32bits(got) == math.Float32bits(float32(want))
-		if e == 31 && f != 0 {
-			same = got != got
-		}
-		if !same {
-			t.Fatalf("half(%#04x) = %g, want %g", h, got, want)
-		}
-	}
-}
-
 func TestDTypeFloat32s(t *testing.T) {
 	le := binary.LittleEndian
 	tests := []struct {

@@ -52,26 +52,31 @@ func (r *settings) fp8() (rows, cols int, ok bool) {
 			return 128, 128, true // transformers' default; null means no blocks
 		}
 		return rows, cols, true
-	case "compressed-tensors":
-		groups := q.inner("config_groups")
-		if q.maybe("format", &format); format != "float-quantized" || groups == nil {
-			return 0, 0, false
-		}
+	case compressedMethod:
+		found := false
+		groups := q.inner("config_groups").orEmpty()
+		q.maybe("format", &format)
 		for _, name := range sortedKeys(groups.values) {
-			kind, bits := "", 0
+			kind, bits, own := "", 0, format
 			group := groups.inner(name)
 			if group == nil {
 				return 0, 0, false
 			}
+			group.maybe("format", &own)
 			w := group.inner("weights")
-			if w == nil || !w.maybe("type", &kind) || kind != "float" || !w.maybe("num_bits", &bits) || bits != 8 {
+			switch {
+			case w == nil || !w.maybe("type", &kind) || !w.maybe("num_bits", &bits):
 				return 0, 0, false
-			}
-			if !block(w, "block_structure") {
+			case kind == "float" && bits == 8 && (own == floatFormat || own == naiveFormat):
+				if !block(w, "block_structure") {
+					return 0, 0, false
+				}
+				found = true
+			case format == floatFormat:
 				return 0, 0, false
 			}
 		}
-		return rows, cols, true
+		return rows, cols, found
 	}
 	return 0, 0, false
 }
@@ -101,6 +106,7 @@ func (t *Tensors) widenFP8() error {
 			read = true
 			raw, err := readSmall(filepath.Join(filepath.Dir(p.file.Name()), configFile), maxConfig)
 			if err == nil && json.Unmarshal(raw, &r.values) == nil {
+				t.dropCacheScales(&r)
 				ok := false
 				if rows, cols, ok = r.fp8(); !ok && r.has(quantization) {
 					return nil // another method, which only its config.json explains
@@ -114,7 +120,7 @@ func (t *Tensors) widenFP8() error {
 		}
 		t.where[name] = wide
 		delete(t.where, scaled)
-		for _, end := range []string{".activation_scale", ".input_scale"} {
+		for _, end := range append(activationEnds(), ".activation_scale") {
 			delete(t.where, layer+end)
 		}
 	}

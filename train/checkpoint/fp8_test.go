@@ -164,7 +164,11 @@ func TestFP8Refuses(t *testing.T) {
 			"config_groups": jsonObject{"group_0": jsonObject{"weights": jsonObject{"type": "float", "num_bits": 4}}}},
 	} {
 		dir, _ := fp8Folder(t, q)
-		if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), "of quantized weights only FP8") {
+		want := "of quantized weights only FP8"
+		if name == "four bits" {
+			want = "weights of type float and 4 bits in format float-quantized"
+		}
+		if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

@@ -82,10 +82,11 @@ func (r *settings) mxfp4() bool {
 	return q != nil && q.maybe("quant_method", &method) && method == "mxfp4"
 }
 
-// widens reports whether the file's weights are quantized in a way that is read: as BF16.
+// widens reports whether the file's weights are quantized in a way that is read: as floating-point numbers.
 func (r *settings) widens() bool {
 	_, _, fp8 := r.fp8()
-	return fp8 || r.mxfp4()
+	q, why := r.quantizer()
+	return fp8 || r.mxfp4() || q != nil && why == ""
 }
 
 // unquantized returns a config.json for widened weights.

@@ -233,10 +233,7 @@ func (r *settings) activation(a architecture, c *model.Config) {
 // refuse finds settings that change results and that the engine does not support in any
 // class.
 func (r *settings) refuse(a architecture) {
-	if _, _, fp8 := r.fp8(); r.has(quantization) && !fp8 && !(a.mxfp4 && r.mxfp4()) || r.has("compression_config") {
-		r.problem("quantization_config: of quantized weights only FP8 (E4M3) and gpt-oss's MXFP4 are supported; use " +
-			"the unquantized model")
-	}
+	r.refuseQuantized(a)
 	if layers := r.inner("per_layer_config"); layers != nil {
 		r.problem("per_layer_config: layers with settings of their own are not supported")
 	}

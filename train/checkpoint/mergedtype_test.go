@@ -19,14 +19,14 @@ import (
 // Rounding to 16 bits against its definition: the nearest of the neighbours that
 // decoding gives, the even one of two that are as near.
 func TestRoundingToSixteenBits(t *testing.T) {
-	halves := func(f float32) uint16 { h, _ := toHalf(f); return h }
+	halves := func(f float32) uint16 { h, _ := extent.F16(f); return h }
 	widen := func(h uint16) float32 { return math.Float32frombits(uint32(h) << 16) }
 	for _, tt := range []struct {
 		name string
 		to   func(float32) uint16
 		from func(uint16) float32
 		inf  uint16
-	}{{"F16", halves, half, 0x7c00}, {"BF16", extent.BF16, widen, 0x7f80}} {
+	}{{"F16", halves, extent.Half, 0x7c00}, {"BF16", extent.BF16, widen, 0x7f80}} {
 		t.Run(tt.name, func(t *testing.T) {
 			for h := uint16(0); h+1 < tt.inf; h++ {
 				lo, hi := float64(tt.from(h)), float64(tt.from(h+1))
@@ -56,10 +56,10 @@ func TestRoundingToSixteenBits(t *testing.T) {
 			}
 		})
 	}
-	if _, ok := toHalf(65520); ok {
+	if _, ok := extent.F16(65520); ok {
 		t.Error("65520 rounds to 65536, which F16 does not have")
 	}
-	if h, ok := toHalf(65519); !ok || h != 0x7bff {
+	if h, ok := extent.F16(65519); !ok || h != 0x7bff {
 		t.Errorf("65519 = %#04x, %v; want the largest F16", h, ok)
 	}
 }

@@ -64,6 +64,10 @@ func fileNotes(dir string) []string {
 		note("weights are FP8 in the files: here they are BF16, multiplied by their scales and rounded as " +
 			"transformers does, and written so")
 	}
+	list = append(list, r.computedNotes()...)
+	if q, why := r.quantizer(); q != nil && why == "" {
+		list = append(list, q.notes()...)
+	}
 	if r.has("dual_chunk_attention_config") {
 		note("dual_chunk_attention_config: not used here, nor by transformers; vLLM uses it for long sequences")
 	}

@@ -112,7 +112,7 @@ func (j job) read(p []uint64) error {
 		return nil
 	}
 	size, at := j.DType.bits()/8, j.at()
-	per := partBytes / size
+	per := max(partBytes, int(j.data.Grain())) / size
 	parts := (j.n + per - 1) / per
 	var next atomic.Int64
 	var wg sync.WaitGroup
