@@ -319,7 +319,7 @@ func TestGptOssRefuses(t *testing.T) {
 	}{
 		{"another limit", "swiglu_limit", 5.0, "swiglu_limit is 5: only 7"},
 		{"another slope", "swiglu_alpha", 1.0, "swiglu_alpha is 1: only 1.702"},
-		{"another quantization", "quantization_config", jsonObject{"quant_method": "gptq"}, "of quantized weights only FP8 (E4M3) and"},
+		{"another quantization", "quantization_config", jsonObject{"quant_method": "hqq"}, "of quantized weights only FP8 (E4M3) and"},
 		{"no scaling", "rope_scaling", nil, "rope_scaling is null"},
 		{"too many experts of a token", "num_experts_per_tok", 4, "num_experts_per_tok is 4 of 3"},
 	} {

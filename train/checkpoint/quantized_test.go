@@ -242,3 +242,118 @@ func TestOtherMethods(t *testing.T) {
 		}
 	}
 }
+
+// packedCase is a module of testdata/quantized.json, which the format's own library packed and read back.
+type packedCase struct {
+	Name    string
+	Config  json.RawMessage
+	Tensors []struct {
+		Name  string
+		DType DType
+		Shape []int
+		Data  []byte
+	}
+	Shape  []int
+	DType  DType
+	SHA256 string
+}
+
+// packedCases are all of them.
+func packedCases(t testing.TB) []packedCase {
+	t.Helper()
+	var all struct{ Cases []packedCase }
+	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "quantized.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	return all.Cases
+}
+
+// folder writes the case.
+func (x packedCase) folder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	var list []Source
+	for _, p := range x.Tensors {
+		list = append(list, source(p.Name, p.DType, p.Shape, string(p.Data)))
+	}
+	writeTensors(t, filepath.Join(dir, weightsFile), list...)
+	writeFile(t, filepath.Join(dir, configFile), x.Config)
+	return dir
+}
+
+// Every element has the bits that GPTQModel, AutoAWQ, compressed-tensors and bitsandbytes give it.
+func TestQuantizedAsTheirLibraries(t *testing.T) {
+	cases := packedCases(t)
+	if len(cases) != 10 {
+		t.Fatalf("%d cases", len(cases))
+	}
+	for _, x := range cases {
+		weights, err := OpenFolder(x.folder(t))
+		if err != nil {
+			t.Errorf("%s: %v", x.Name, err)
+			continue
+		}
+		list, err := weights.Digests(nil)
+		want := Tensor{Name: "m.weight", DType: x.DType, Shape: x.Shape}
+		if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0].Tensor, want) || list[0].Hex() != x.SHA256 {
+			t.Errorf("%s: %v, %v; want %v with digest %s", x.Name, list, err, want, x.SHA256)
+		}
+		if err := weights.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Modules whose tensors have other shapes, types or bytes, or miss some, are read or refused, and nothing panics.
+func FuzzQuantized(f *testing.F) {
+	for seed := range uint64(200) {
+		f.Add(seed)
+	}
+	cases := packedCases(f)
+	types := []DType{F16, BF16, F32, I32, "I64", "I8", "U8", e4m3, "BOOL", "F64"}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		x := cases[r.IntN(len(cases))]
+		x.Tensors = slices.Clone(x.Tensors)
+		for range 1 + r.IntN(3) {
+			p := &x.Tensors[r.IntN(len(x.Tensors))]
+			p.Shape, p.Data = slices.Clone(p.Shape), slices.Clone(p.Data)
+			switch r.IntN(5) {
+			case 0:
+				p.Name += "x" // so one is missing
+			case 1:
+				p.DType = types[r.IntN(len(types))]
+			case 2:
+				p.Shape = append(p.Shape, r.IntN(3))
+			case 3:
+				if len(p.Shape) > 0 {
+					p.Shape[r.IntN(len(p.Shape))] = r.IntN(70)
+				}
+			case 4:
+				if len(p.Data) > 0 {
+					p.Data[r.IntN(len(p.Data))] = byte(r.Uint32())
+				}
+			}
+			n := int(Tensor{DType: p.DType, Shape: p.Shape}.Bytes())
+			for len(p.Data) < n {
+				p.Data = append(p.Data, byte(len(p.Data)))
+			}
+			p.Data = p.Data[:n]
+		}
+		names := map[string]bool{}
+		for _, p := range x.Tensors {
+			if names[p.Name] {
+				return
+			}
+			names[p.Name] = true
+		}
+		weights, err := OpenFolder(x.folder(t))
+		if err == nil {
+			_, err = weights.Digests(nil)
+			weights.Close()
+		}
+		if e := (*Error)(nil); err != nil && (!errors.As(err, &e) || e.Path == "" || e.Tensor == "") {
+			t.Errorf("%s: %v names no file and tensor", x.Name, err)
+		}
+	})
+}
