@@ -76,8 +76,8 @@ func (q *quantizer) widenAWQ(m *quantizedModule) (place, error) {
 	}
 	width := int64(scales.DType.bits() / 8)
 	return q.weight(m, out, in, extent.Scaling{
-		Codes: integers(words, in), Cols: in, Levels: 16, Values: extent.Integers(0, false),
+		Codes: integers(words, in), Cols: in, Levels: 16, Values: q.integers(0, false),
 		Scales: transposed(scales.data, groups, out, width), ScaleType: string(scales.DType),
 		Groups: groups, GroupCols: size,
-		Zeros: integers(zeros, groups), ZeroValues: extent.Integers(0, false)})
+		Zeros: integers(zeros, groups), ZeroValues: q.integers(0, false)})
 }

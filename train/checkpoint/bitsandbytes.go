@@ -17,7 +17,7 @@ import (
 //	….weight                                 [N/2,1] U8    codes of 4 bits, the first of two in the upper half
 //	….weight.quant_state.bitsandbytes__nf4           U8    JSON: quant_type, blocksize, dtype, shape, nested_…
 //	….weight.quant_map                       [16]    F32   what codes stand for: one of the tables below
-//	….weight.absmax                          [blocks]      a scale for each block; with nested_absmax a code of 8 bits
+//	….weight.absmax                          [blocks]      a scale for each block, or with nested_absmax its code
 //	….weight.nested_absmax                           F32   a scale for each block of such codes
 //	….weight.nested_quant_map                [256]   F32   what those codes stand for
 //
@@ -141,8 +141,8 @@ func (q *quantizer) widenBits(m *quantizedModule) (place, error) {
 	table := &extent.Values{Name: s.Kind}
 	copy(table.Of[:], fourBitValues(s.Kind))
 	if mapped.Of != table.Of {
-		return codes, m.fault(m.first, "says %s, but quant_map has other values than bitsandbytes' kernels: %v", s.Kind,
-			mapped.Of[:16])
+		return codes, m.fault(m.first, "says %s, but quant_map has other values than bitsandbytes' kernels: %v",
+			s.Kind, mapped.Of[:16])
 	}
 	n := whole.Len()
 	blocks := (n + s.Block - 1) / s.Block
@@ -153,8 +153,9 @@ func (q *quantizer) widenBits(m *quantizedModule) (place, error) {
 	m.first = codes
 	q = &quantizer{method: q.method, as: as}
 	return q.weight(m, s.Shape[0], s.Shape[1], extent.Scaling{
-		Codes: extent.Unpack(codes.data, extent.Packing{Bits: 4, Rows: 1, Cols: n, RowBytes: (n + 1) / 2, HighFirst: true}),
-		Cols:  s.Block, Levels: 16, Values: table, Scales: scales, ScaleType: kind, Groups: 1, GroupCols: s.Block})
+		Codes: extent.Unpack(codes.data,
+			extent.Packing{Bits: 4, Rows: 1, Cols: n, RowBytes: (n + 1) / 2, HighFirst: true}),
+		Cols: s.Block, Levels: 16, Values: table, Scales: scales, ScaleType: kind, Groups: 1, GroupCols: s.Block})
 }
 
 // values returns a table of what n codes stand for.
@@ -199,11 +200,12 @@ func (m *quantizedModule) absmax(s quantState, blocks int) (extent.Extent, strin
 		return p.data, "", err
 	}
 	if want := (blocks + s.NestedBlock - 1) / s.NestedBlock; scales.Len() != want {
-		return p.data, "", m.fault(scales, "has %s, but %s %s", count(scales.Len(), "scale"), p.stored, count(want, "block"))
+		return p.data, "", m.fault(scales, "has %s, but %s %s", count(scales.Len(), "scale"), p.stored,
+			count(want, "block"))
 	}
 	return extent.Scaled(extent.Scaling{Codes: p.data, Cols: s.NestedBlock, Values: table, Scales: scales.data,
-			ScaleType: string(F32), Groups: 1, GroupCols: s.NestedBlock, Offset: float32(s.Offset), Type: string(F32)}),
-		string(F32), nil
+		ScaleType: string(F32), Groups: 1, GroupCols: s.NestedBlock, Offset: float32(s.Offset),
+		Type: string(F32)}), string(F32), nil
 }
 
 // widenEight returns the weight of a module in LLM.int8.
@@ -232,6 +234,6 @@ func (q *quantizer) widenEight(m *quantizedModule) (place, error) {
 			return codes, m.fault(format, "is %d: only 0, rows, is supported", b[0])
 		}
 	}
-	return q.weight(m, out, in, extent.Scaling{Codes: codes.data, Cols: in, Values: extent.Integers(0, true),
+	return q.weight(m, out, in, extent.Scaling{Codes: codes.data, Cols: in, Values: q.integers(0, true),
 		Scales: scales.data, ScaleType: string(F32), Groups: 1, GroupCols: in, Factor: float32(7.874015718698502e-3)})
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -14,7 +13,7 @@ import (
 // This file has compressed-tensors, the format of LLM Compressor. A folder has, for a weight [Out,In] with G groups of
 // inputs, in format pack-quantized,
 //
-//	….weight_packed     [Out,In·bits/32] I32   integers of a row less their lowest value, from the lowest bit of a word on
+//	….weight_packed     [Out,In·bits/32] I32   integers of a row, less their lowest value, from a word's lowest bit
 //	….weight_scale      [Out,G]                G is 1 with one scale for each row; [1] with one for the whole
 //	….weight_zero_point [Out·bits/32,G]  I32   zero points of a column, likewise; or [Out,G] I8 as they are; or none
 //	….weight_g_idx      [In]             I32   the group of each input, if not in order; -1 means in order
@@ -65,13 +64,14 @@ func (q *quantizer) readCompressed(in *settings) (why string) {
 			return fmt.Sprintf("format of compressed-tensors is %q; supported are %s", own,
 				strings.Join(compressedFormats(), ", "))
 		case !compressedBits(own, kind, bits):
-			return fmt.Sprintf("compressed-tensors has weights of type %s and %d bits in format %s, which are not supported",
-				kind, bits, own)
+			return fmt.Sprintf("compressed-tensors has weights of type %s and %d bits in format %s, which are not "+
+				"supported", kind, bits, own)
 		}
 	}
 	if sparse := in.inner("sparsity_config"); sparse != nil {
 		if f := "dense"; sparse.maybe("format", &f) && f != "dense" {
-			return fmt.Sprintf("sparsity_config of compressed-tensors has format %q; sparse weights are not supported", f)
+			return fmt.Sprintf("sparsity_config of compressed-tensors has format %q: sparse weights are not "+
+				"supported", f)
 		}
 	}
 	if in.inner("transform_config") != nil {
@@ -130,7 +130,7 @@ func (q *quantizer) widenCompressed(m *quantizedModule) (place, error) {
 	if err != nil {
 		return codes, err
 	}
-	s := extent.Scaling{Codes: codes.data, Cols: codes.Shape[1], Values: extent.Integers(0, true)}
+	s := extent.Scaling{Codes: codes.data, Cols: codes.Shape[1], Values: q.integers(0, true)}
 	return q.scaledCompressed(m, codes, 8, codes.Shape[0], s)
 }
 
@@ -153,11 +153,12 @@ func (q *quantizer) widenPacked(m *quantizedModule) (place, error) {
 		}
 		half := 1 << (bits - 1)
 		return q.scaledCompressed(m, words, bits, out, extent.Scaling{
-			Codes: extent.Unpack(words.data, extent.Packing{Bits: bits, Rows: out, Cols: in, RowBytes: 4 * words.Shape[1]}),
-			Cols:  in, Levels: 1 << bits, Values: extent.Integers(half, false)})
+			Codes: extent.Unpack(words.data,
+				extent.Packing{Bits: bits, Rows: out, Cols: in, RowBytes: 4 * words.Shape[1]}),
+			Cols: in, Levels: 1 << bits, Values: q.integers(half, false)})
 	}
-	return words, m.fault(words, "is %s, but %s.weight_shape says %d × %d: not integers of 2, 4 or 8 bits", words.kind(),
-		m.layer, out, in)
+	return words, m.fault(words, "is %s, but %s.weight_shape says %d × %d: not integers of 2, 4 or 8 bits",
+		words.kind(), m.layer, out, in)
 }
 
 // shape returns the shape of a weight whose integers are packed.
@@ -204,8 +205,8 @@ func (q *quantizer) scaledCompressed(m *quantizedModule, codes place, bits, out 
 	case len(scales.Shape) == 2 && scales.Shape[0] == out && s.Cols%scales.Shape[1] == 0:
 		s.Groups, s.Scales = scales.Shape[1], scales.data
 	default:
-		return codes, m.fault(scales, "is %s, but the weight is %d × %d: neither one scale, nor one for each row or each "+
-			"group of equal size in it", scales.kind(), out, s.Cols)
+		return codes, m.fault(scales, "is %s, but the weight is %d × %d: neither one scale, nor one for each row, "+
+			"or for each group of equal size in it", scales.kind(), out, s.Cols)
 	}
 	s.GroupCols, s.ScaleType = s.Cols/s.Groups, string(scales.DType)
 	if index, ok := m.find(".weight_g_idx"); ok {
@@ -217,64 +218,12 @@ func (q *quantizer) scaledCompressed(m *quantizedModule, codes place, bits, out 
 		}
 		s.Index = index.data
 	}
-	if err := m.zeroPoints(bits, out, whole, &s); err != nil {
+	if err := q.zeroPoints(m, bits, out, whole, &s); err != nil {
 		return codes, err
 	}
 	m.dropActivations()
 	return q.weight(m, out, s.Cols, s)
 }
-
-// fp4Values are what codes of E2M1 stand for.
-func fp4Values() *extent.Values {
-	v := &extent.Values{Name: "e2m1"}
-	for i, x := range []float32{0, 0.5, 1, 1.5, 2, 3, 4, 6} {
-		v.Of[i], v.Of[8+i] = x, -x
-	}
-	return v
-}
-
-// widenFP4 returns the weight of a module in nvfp4-pack-quantized, in BF16.
-func (q *quantizer) widenFP4(m *quantizedModule) (place, error) {
-	codes, err := m.need(packedEnd, 2, "U8")
-	if err != nil {
-		return codes, err
-	}
-	scales, err := m.need(".weight_scale", 2, e4m3)
-	if err != nil {
-		return codes, err
-	}
-	whole, err := m.need(".weight_global_scale", 1, F32)
-	if err != nil {
-		return codes, err
-	}
-	out, in := codes.Shape[0], 2*codes.Shape[1]
-	if in%fp4Group != 0 {
-		return codes, m.fault(codes, "is %s: its rows are not groups of %d elements", codes.kind(), fp4Group)
-	}
-	if err := m.fits(scales, codes, out, in/fp4Group); err != nil {
-		return codes, err
-	}
-	if err := m.fits(whole, codes, 1); err != nil {
-		return codes, err
-	}
-	var raw [4]byte
-	if _, err := whole.data.ReadAt(raw[:], 0); err != nil {
-		return codes, ofTensor(whole.stored, err)
-	}
-	divisor := math.Float32frombits(binary.LittleEndian.Uint32(raw[:]))
-	if !(divisor > 0) || math.IsInf(float64(divisor), 0) {
-		return codes, m.fault(whole, "is %g; scales are divided by it", divisor)
-	}
-	m.dropActivations()
-	q = &quantizer{method: q.method, as: BF16}
-	return q.weight(m, out, in, extent.Scaling{
-		Codes: extent.Unpack(codes.data, extent.Packing{Bits: 4, Rows: out, Cols: in, RowBytes: codes.Shape[1]}),
-		Cols:  in, Levels: 16, Values: fp4Values(), Scales: scales.data, ScaleType: string(e4m3), Divisor: divisor,
-		Groups: in / fp4Group, GroupCols: fp4Group})
-}
-
-// fp4Group is how many elements share a scale in nvfp4-pack-quantized.
-const fp4Group = 16
 
 // dropActivations drops the tensors that only products of quantized numbers use.
 func (m *quantizedModule) dropActivations() {
@@ -289,7 +238,7 @@ func activationEnds() []string {
 }
 
 // zeroPoints sets the zero points of a weight, if it has any.
-func (m *quantizedModule) zeroPoints(bits, out int, whole bool, s *extent.Scaling) error {
+func (q *quantizer) zeroPoints(m *quantizedModule, bits, out int, whole bool, s *extent.Scaling) error {
 	zeros, ok := m.find(".weight_zero_point")
 	if !ok {
 		return nil
@@ -298,14 +247,15 @@ func (m *quantizedModule) zeroPoints(bits, out int, whole bool, s *extent.Scalin
 	switch {
 	case zeros.DType == I32 && slices.Equal(zeros.Shape, []int{(out + inWord - 1) / inWord, s.Groups}):
 		s.Zeros = extent.Unpack(zeros.data, extent.Packing{Bits: bits, Rows: out, Cols: s.Groups})
-		s.ZeroValues = extent.Integers(1<<(bits-1), false)
+		s.ZeroValues = q.integers(1<<(bits-1), false)
 	case zeros.DType == "I8" && slices.Equal(zeros.Shape, []int{out, s.Groups}):
-		s.Zeros, s.ZeroValues = zeros.data, extent.Integers(0, true)
+		s.Zeros, s.ZeroValues = zeros.data, q.integers(0, true)
 	case zeros.DType == "I8" && whole && zeros.Len() == 1:
 		s.Zeros = extent.Strided(zeros.data, 0, 1, extent.Loop{N: int64(out)})
-		s.ZeroValues = extent.Integers(0, true)
+		s.ZeroValues = q.integers(0, true)
 	default:
-		return m.fault(zeros, "is %s: neither packed nor plain zero points of %d × %d groups", zeros.kind(), out, s.Groups)
+		return m.fault(zeros, "is %s: neither packed nor plain zero points of %d × %d groups", zeros.kind(), out,
+			s.Groups)
 	}
 	return m.check(zeros, len(zeros.Shape), I32, "I8")
 }

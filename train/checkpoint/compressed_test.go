@@ -191,6 +191,20 @@ func TestCompressedRefuses(t *testing.T) {
 		"other zeros":      {query: instead(".weight_zero_point", I32, []int{n, 4}, zero[:16*n]), want: "neither packed nor plain zero points of 32 × 4"},
 		"scales of bytes":  {query: instead(".weight_scale", "I8", []int{n, 4}, zero[:4*n]), want: "only F16 BF16 F32 can be read"},
 	})
+	four := quantCase{dtype: BF16, quantized: compressedConfig(fp4Format, jsonObject{"type": "float", "num_bits": 4}),
+		query: []Source{source(queryLayer+".weight_packed", "U8", []int{n, n / 2}, zero[:n*n/2]),
+			source(queryLayer+".weight_scale", e4m3, []int{n, n / 16}, zero[:n*n/16]),
+			source(queryLayer+".weight_global_scale", F32, []int{1}, typed(F32, 2))}}
+	four.want = make([]float32, n*n)
+	four.check(t)
+	four.refuses(t, map[string]refusal{
+		"no scales":       {query: without(".weight_scale"), want: queryLayer + ".weight_scale, which is missing"},
+		"no whole scale":  {query: without(".weight_global_scale"), want: "weight_global_scale, which is missing"},
+		"a scale of zero": {query: instead(".weight_global_scale", F32, []int{1}, zero[:4]), want: "is 0; scales are divided by it"},
+		"two of them":     {query: instead(".weight_global_scale", F32, []int{2}, zero[:8]), want: "its shape should be [1]"},
+		"other groups":    {query: instead(".weight_scale", e4m3, []int{n, 1}, zero[:n]), want: "its shape should be [32 2]"},
+		"half a group":    {query: instead(".weight_packed", "U8", []int{n, 12}, zero[:12*n]), want: "its rows are not groups of 16"},
+	})
 	plain := compressedCase(r, "int-quantized", 8, 1, noZeros, false, BF16, BF16)
 	plain.refuses(t, map[string]refusal{
 		"int8 without scales": {query: without(".weight_scale"), want: queryLayer + ".weight_scale, which is missing"},

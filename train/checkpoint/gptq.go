@@ -107,12 +107,12 @@ func (q *quantizer) widenGPTQ(m *quantizedModule) (place, error) {
 	return q.weight(m, out, in, extent.Scaling{
 		Codes: extent.Unpack(transposed(words.data, rows, out, 4),
 			extent.Packing{Bits: bits, Rows: out, Cols: in, RowBytes: 4 * rows}),
-		Cols: in, Levels: 1 << bits, Values: extent.Integers(0, false),
+		Cols: in, Levels: 1 << bits, Values: q.integers(0, false),
 		Scales: transposed(scales.data, groups, out, width), ScaleType: string(scales.DType),
 		Groups: groups, GroupCols: size, Index: index.data,
 		Zeros: transposed(extent.Unpack(zeros.data, extent.Packing{Bits: bits, Rows: groups, Cols: out,
 			RowBytes: 4 * zeros.Shape[1], Plus: plus}), groups, out, 1),
-		ZeroValues: extent.Integers(0, false)})
+		ZeroValues: q.integers(0, false)})
 }
 
 // bitsOf returns the bits of a module's integers: those of config.json or, if it has rules for modules, those of which
@@ -143,8 +143,8 @@ func (q *quantizer) groupOf(m *quantizedModule, scales place, groups, in int, li
 	case listed && (right || q.byModule):
 		return 0, nil
 	case !listed && q.unordered:
-		return 0, m.fault(m.first, "is in groups out of order (desc_act), but %s.g_idx, which lists them, is not there",
-			m.layer)
+		return 0, m.fault(m.first, "is in groups out of order (desc_act), but %s.g_idx, which lists them, is "+
+			"missing", m.layer)
 	case !right && q.byModule && in%groups == 0:
 		return in / groups, nil
 	case !right:

@@ -1,11 +1,13 @@
 package checkpoint
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -164,5 +166,41 @@ func forget(b *testing.B, dir string) {
 	})
 	if err != nil {
 		b.Fatal(err)
+	}
+}
+
+// BenchmarkStreamQuantized reads a matrix in GPTQ, as loading does; the bytes are those of F16.
+func BenchmarkStreamQuantized(b *testing.B) {
+	const n, groups = 4096, 32
+	dir := b.TempDir()
+	of := func(name string, dtype DType, shape []int, raw string) Source {
+		return Source{Tensor: Tensor{Name: name, DType: dtype, Shape: shape},
+			Raw: func(w io.Writer) error { _, err := io.WriteString(w, raw); return err }}
+	}
+	var file bytes.Buffer
+	if err := WriteSafetensors(&file, []Source{
+		of("m.qweight", I32, []int{n / 8, n}, strings.Repeat("\x12\x34\x56\x78", n/8*n)),
+		of("m.qzeros", I32, []int{groups, n / 8}, strings.Repeat("w", groups*n/2)),
+		of("m.scales", F16, []int{groups, n}, strings.Repeat("\x12\x24", groups*n)),
+	}); err != nil {
+		b.Fatal(err)
+	}
+	config := `{"torch_dtype": "float16", "quantization_config": {"quant_method": "gptq", "bits": 4}}`
+	for name, raw := range map[string][]byte{weightsFile: file.Bytes(), configFile: []byte(config)} {
+		if err := os.WriteFile(filepath.Join(dir, name), raw, 0o666); err != nil {
+			b.Fatal(err)
+		}
+	}
+	t, err := OpenFolder(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer t.Close()
+	b.SetBytes(2 * n * n)
+	for b.Loop() {
+		err := t.Stream([]Want{{Name: "m.weight", As: kernels.F32}}, func(Want, kernels.Buffer, int) error { return nil })
+		if err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -30,11 +30,13 @@ type quantizer struct {
 	unordered bool // groups are not in the order of inputs
 	modules   bool // some weights of compressed-tensors are not in FP8
 	eight     bool // integers of bitsandbytes have 8 bits
+
+	tables map[[2]int]*extent.Values // of integers, which many modules share
 }
 
 // readMethods names what is read, for errors.
-const readMethods = "of quantized weights only FP8 (E4M3) and gpt-oss's MXFP4, GPTQ, AWQ (gemm), compressed-tensors and " +
-	"bitsandbytes are supported"
+const readMethods = "of quantized weights only FP8 (E4M3) and gpt-oss's MXFP4, GPTQ, AWQ (gemm), compressed-tensors " +
+	"and bitsandbytes are supported"
 
 // quantizer returns how weights are quantized, nil if they are not, or only in FP8 or MXFP4; why says what is not
 // supported.
@@ -218,8 +220,8 @@ func (t *Tensors) widenQuantized() error {
 func (p place) unexplained() error {
 	return &Error{Op: "read", Path: p.file.Name(), Tensor: p.stored,
 		Err: errors.New("belongs to a quantized module, but config.json has no quantization_config"),
-		Hint: "if quantize_config.json or quant_config.json says how, copy it into config.json as quantization_config, " +
-			"with quant_method gptq or awq"}
+		Hint: "if quantize_config.json or quant_config.json says how, copy it into config.json as " +
+			"quantization_config, with quant_method gptq or awq"}
 }
 
 // quantizedModule has the tensors of a quantized module.
@@ -278,6 +280,21 @@ func (m *quantizedModule) fits(p, from place, shape ...int) error {
 		return m.fault(p, "is %s, but %s is %s: its shape should be %v", p.kind(), from.stored, from.kind(), shape)
 	}
 	return nil
+}
+
+// integers returns the values of integers less an offset, or of such two's complements.
+func (q *quantizer) integers(offset int, signed bool) *extent.Values {
+	key := [2]int{offset, 0}
+	if signed {
+		key[1] = 1
+	}
+	if q.tables == nil {
+		q.tables = map[[2]int]*extent.Values{}
+	}
+	if q.tables[key] == nil {
+		q.tables[key] = extent.Integers(offset, signed)
+	}
+	return q.tables[key]
 }
 
 // scaleTypes are the types of scales that are read.

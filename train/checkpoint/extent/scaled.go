@@ -6,9 +6,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"sync"
-
-	"exp/train/checkpoint/fault"
 )
 
 // Values are what codes stand for. Equal names mean equal values.
@@ -78,7 +75,8 @@ func Scaled(s Scaling) Extent {
 	if x.scaleSize < 1 || x.size < 2 {
 		panic("extent: scales of type " + s.ScaleType + " for elements of type " + s.Type)
 	}
-	x.plain = s.Factor == 0 && s.Offset == 0 && (s.ScaleType == s.Type || s.ScaleType == "F32" || s.ScaleType == "F8_E4M3")
+	x.plain = s.Factor == 0 && s.Offset == 0 &&
+		(s.ScaleType == s.Type || s.ScaleType == "F32" || s.ScaleType == "F8_E4M3")
 	n := x.rows * int64(s.Groups)
 	if s.Scales.size != n*x.scaleSize || s.Zeros.size != 0 && s.Zeros.size != n {
 		panic("extent: not one scale, or zero point, for each group of a row")
@@ -105,49 +103,6 @@ func floatSize(kind string) int64 {
 		return 1
 	}
 	return 0
-}
-
-// groupList is which group each column belongs to, as a file has it.
-type groupList struct {
-	of           Extent
-	cols, groups int
-	even         int // columns of each group where the file has none; 0 if it must have them
-
-	once sync.Once
-	list []int32 // nil if groups are even
-	err  error
-}
-
-// read returns the list, nil if groups are the columns in order, so many each.
-func (g *groupList) read() (list []int32, size int, err error) {
-	g.once.Do(func() {
-		raw := make([]byte, 4*g.cols)
-		if _, g.err = g.of.ReadAt(raw, 0); g.err != nil {
-			return
-		}
-		list := make([]int32, g.cols)
-		for c := range list {
-			list[c] = int32(binary.LittleEndian.Uint32(raw[4*c:]))
-			if list[c] < 0 && g.even > 0 {
-				return
-			}
-			if list[c] < 0 || int(list[c]) >= g.groups {
-				f, _ := g.of.First()
-				g.err = fault.Corrupt(f.Name(), "", "column %d is in group %d, but there are %d groups", c, list[c],
-					g.groups)
-				return
-			}
-		}
-		size := (g.cols + g.groups - 1) / g.groups
-		for c, group := range list {
-			if int(group) != c/size {
-				g.list = list
-				return
-			}
-		}
-		g.even = size
-	})
-	return g.list, g.even, g.err
 }
 
 // Grain returns how many bytes of e are best read at once, 0 if any number will do.

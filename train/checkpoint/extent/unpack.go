@@ -14,8 +14,8 @@ type Packing struct {
 	// RowBytes is the size of a packed row, whose integers follow each other without gaps, across bytes and words. It
 	// is 0 where a 32-bit word holds the integers of 32/Bits rows in one column: words are [rows·Bits/32, Cols].
 	RowBytes int
-	// Order is where in a word the integers of its rows lie, counted in integers from the lowest bit; nil for their own
-	// order.
+	// Order is where in a word the integers of its rows lie, counted in integers from the lowest bit; nil for the
+	// order of rows.
 	Order []int
 	// HighFirst says that the first of two 4-bit integers lies in a byte's upper half.
 	HighFirst bool
@@ -200,7 +200,8 @@ func (x unpacked) halves(dst, packed []byte, second bool) {
 	}
 }
 
-// spreadHalves returns the halves of four bytes, a byte each. The first one of a byte is its upper half, if first is 4.
+// spreadHalves returns the halves of four bytes, a byte each. The first one of a byte is its upper half if first
+// is 4.
 func spreadHalves(packed uint32, first int) uint64 {
 	const low = 0x0f0f0f0f
 	if first != 0 {
