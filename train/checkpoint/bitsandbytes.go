@@ -34,8 +34,7 @@ const stateEnd = ".weight.quant_state.bitsandbytes__"
 
 // readBits reads the settings of bitsandbytes and returns what is not supported.
 func (q *quantizer) readBits(in *settings) (why string) {
-	storage, kind := "uint8", "fp4"
-	in.maybe("bnb_4bit_quant_storage", &storage)
+	kind := "fp4"
 	in.maybe("bnb_4bit_quant_type", &kind)
 	four := in.flag("load_in_4bit", false)
 	q.eight = in.flag("load_in_8bit", false)
@@ -63,7 +62,6 @@ func fourBitValues(kind string) []float32 {
 		for _, v := range slices.Clone(list) {
 			list = append(list, -v)
 		}
-
 		return list
 	}
 	return nil

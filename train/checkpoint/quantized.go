@@ -117,6 +117,10 @@ func (q *quantizer) notes() []string {
 	}
 	list := []string{fmt.Sprintf("weights are quantized by %s in the files: here they are multiplied by their scales "+
 		"as its own library does it, rounded to %s, and written so", q.method, as)}
+	if q.eight {
+		list = append(list, "bitsandbytes quantizes activations, too, when it computes with weights of 8 bits: here "+
+			"they are not quantized")
+	}
 	if q.as != BF16 {
 		list = append(list, "only weights that are all BF16 take 2 bytes a parameter in memory, others 4: exp merge "+
 			"--dtype bf16 writes a folder with rounded weights that takes 2")

@@ -198,9 +198,6 @@ func (d *scaledRows) scale(dst, codes []byte, first int64) {
 		n := min(d.Cols-col, len(codes))
 		if d.row != row {
 			d.row = row
-			if d.tables == nil {
-				d.tables, d.made = make([]uint32, d.Groups*d.Levels), make([]bool, d.Groups)
-			}
 			clear(d.made)
 		}
 		if d.list != nil {
@@ -217,7 +214,7 @@ func (d *scaledRows) even(dst, codes []byte, row int64, col int) {
 	for len(codes) > 0 {
 		g := col / d.width
 		n := min((g+1)*d.width-col, len(codes))
-		if d.Levels > n && !d.made[g] { // sooner multiplied than looked up
+		if d.Levels > n { // sooner multiplied than looked up
 			zero, scale := d.of(row, g)
 			d.direct(dst, codes[:n], zero, scale)
 		} else {
@@ -283,6 +280,9 @@ func (d *scaledRows) put(dst []byte, i int, element uint32) {
 
 // table returns the elements of all codes in a group of a row.
 func (d *scaledRows) table(row int64, g int) []uint32 {
+	if d.tables == nil { // no more elements than some rows have
+		d.tables, d.made = make([]uint32, d.Groups*d.Levels), make([]bool, d.Groups)
+	}
 	table := d.tables[g*d.Levels : (g+1)*d.Levels]
 	if !d.made[g] {
 		d.made[g] = true
