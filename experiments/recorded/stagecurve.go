@@ -26,8 +26,8 @@ type StageCurve struct {
 	rid ident.Digest
 }
 
-// StageCurves finds the curves of the stages of a run, in the order of kinds. With live, stages that have not ended count
-// too.
+// StageCurves finds the curves of the stages of a run, in the order of kinds. With live, stages that have not ended
+// count too.
 func StageCurves(db *store.DB, run store.Run, stages []store.Stage, kinds []string, live bool) []StageCurve {
 	var list []StageCurve
 	for _, kind := range kinds {
@@ -72,9 +72,9 @@ func (c StageCurve) Read(db *store.DB) ([]store.Curve, error) {
 	return nil, fmt.Errorf("the curve of stage %s: %w", c.Kind, err)
 }
 
-// parseStageCurve reads JSON lines, each an object of a step's metrics. They cannot hold a value that is not finite: it
-// is absent. A metric that more than half of the steps have is one of every step, and NaN where it is absent; others
-// are rare by design.
+// parseStageCurve reads JSON lines, each an object of a step's metrics. They cannot hold a value that is not finite:
+// it is absent. A metric that more than half of the steps have is one of every step, and NaN where it is absent;
+// others are rare by design.
 func parseStageCurve(lines []byte) ([]store.Curve, error) {
 	var steps []int64
 	var rows []map[string]float64
@@ -131,8 +131,8 @@ type SharedCurve struct {
 	Curves []KeyedCurve
 }
 
-// ShareCurves takes the curves of arms' runs and keeps each once: runs share stages, and arms do. An arm without curves
-// is in no group.
+// ShareCurves takes the curves of arms' runs and keeps each once: runs share stages, and arms do. An arm without
+// curves is in no group.
 func ShareCurves(arms [][]KeyedCurve) []SharedCurve {
 	byKey := func(a, b KeyedCurve) int { return bytes.Compare(a.Key[:], b.Key[:]) }
 	same := func(a, b KeyedCurve) bool { return a.Key == b.Key }

@@ -9,10 +9,10 @@ import (
 	"exp/experiments/ident"
 )
 
-// LiveSteps tells those who watch a run of the steps of a stage that records them only when it ends. They are not part
-// of the record: they lie in a file of the run's directory, a JSON object of metrics for each step, which stays if the
-// process is killed and is removed when the stage is done. After an error nothing more is written: no run fails because
-// of it. It is for one goroutine.
+// LiveSteps tells those who watch a run of the steps of a stage that records them only when it ends. They are not
+// part of the record: they lie in a file of the run's directory, a JSON object of metrics for each step, which stays
+// if the process is killed and is removed when the stage is done. After an error nothing more is written: no run fails
+// because of it. It is for one goroutine.
 type LiveSteps struct {
 	path string
 	file *os.File // nil before the first step

@@ -148,8 +148,9 @@ func stageLineOf(arms []arm, shared recorded.SharedCurve) (l stageLine) {
 		last = max(last, c.LastStep)
 	}
 	middle := func(sp store.Span) (float64, bool) { return float64(sp.From+sp.To) / 2, true }
+	grid := store.Grid{To: roundedUp(last), N: curvePoints}
 	for _, c := range shared.Curves {
-		l.Seeds = append(l.Seeds, seriesOf(spansOf(c.Curve, store.Grid{To: roundedUp(last), N: curvePoints}), middle))
+		l.Seeds = append(l.Seeds, seriesOf(spansOf(c.Curve, grid), middle))
 	}
 	return l
 }
@@ -162,7 +163,8 @@ func spansOf(c store.Curve, g store.Grid) (list []store.Span) {
 	for i, step := range c.Steps {
 		start := g.From + (step-g.From)/width*width
 		if len(list) == 0 || list[len(list)-1].Start != start {
-			list = append(list, store.Span{Start: start, From: step, Min: math.NaN(), Max: math.NaN(), Mean: math.NaN()})
+			nan := math.NaN()
+			list = append(list, store.Span{Start: start, From: step, Min: nan, Max: nan, Mean: nan})
 			sums, counted = 0, 0
 		}
 		sp := &list[len(list)-1]
