@@ -191,6 +191,12 @@ func TestRewardIsTheScoreOfTheLastToken(t *testing.T) {
 			t.Errorf("row %d: reward %g, want %g", row, got, want)
 		}
 	}
+	for i, p := range pairs {
+		row := slices.IndexFunc(x.traj, func(tr *Trajectory) bool { return tr.Problem.ID == p.ID })
+		if got, want := x.pair(row).Loss, x.cfg.Pair(x.reward(row), x.reward(row+1), p.Margin).Loss; got != want {
+			t.Errorf("pair %d with the margin %g: loss %g, want %g", i, p.Margin, got, want)
+		}
+	}
 }
 
 func TestRewardModelErrors(t *testing.T) {

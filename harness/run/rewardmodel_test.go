@@ -253,6 +253,11 @@ func TestRewardModelOnly(t *testing.T) {
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("repeating it: %+v", v)
 	}
+	plain, _ := l.execute(rewardRun(l, pairFile(t, 1), sets...))
+	const weights = "reward_model[]/" + stage.RoleScorer
+	if a, b := l.outputs(res.Run.ID)[weights], l.outputs(plain.Run.ID)[weights]; a.IsZero() || a == b {
+		t.Errorf("weights %s with a margin, %s without", a.Short(), b.Short())
+	}
 	other := newLab(t)
 	good := other.be
 	other.be = &breaking{Backend: good, at: 9}
