@@ -59,9 +59,10 @@ func TestConfigNewFromFiles(t *testing.T) {
 	}
 	model := filepath.Dir(found[0])
 	data := map[string]string{
-		"math":    `{"prompt":"2+%d","answer":"4"}`,
-		"code":    `{"task_id":"HumanEval/0","prompt":"1,%d","entry_point":"f","canonical_solution":"","test":"def check(f):\n  assert f(1)==2"}`,
-		"prompts": `{"prompt":"3+%d"}`,
+		"math":         `{"prompt":"2+%d","answer":"4"}`,
+		"code":         `{"task_id":"HumanEval/0","prompt":"1,%d","entry_point":"f","canonical_solution":"","test":"def check(f):\n  assert f(1)==2"}`,
+		"instructions": `{"prompt":"4+%d","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}`,
+		"prompts":      `{"prompt":"3+%d"}`,
 	}
 	for _, task := range config.StartersFromFiles() {
 		exp(t, "config", "new", "--task", task).refuses(t, 2, "needs a model and problems", "--data FILE.jsonl")
