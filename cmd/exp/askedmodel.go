@@ -140,6 +140,8 @@ func (a *app) findModel(ctx context.Context, ref string) (x modelSource, err err
 		switch {
 		case step > 0 && !(final && step == run.StepsTotal):
 			return a.checkpointModel(ctx, db, &x, step)
+		case !final && onlyRates(db, run):
+			return writesNothing(run)
 		case !final:
 			return cli.Failf(cli.ExitNotFound, "run %s has no folder %s with its final weights", id, x.dir).
 				Advise(fmt.Sprintf("exp resume %s finishes the run, or writes the folder again; %[1]s@STEP takes a "+
@@ -148,6 +150,19 @@ func (a *app) findModel(ctx context.Context, ref string) (x modelSource, err err
 		return nil
 	})
 	return x, err
+}
+
+// onlyRates reports whether a run has trained a reward model, and no policy after it.
+func onlyRates(db *store.DB, run store.Run) bool {
+	return run.Status == store.Done && run.StepsTotal == 0 &&
+		inspect.IsModel(filepath.Join(db.RunDir(run.RID), stage.RewardModelDir))
+}
+
+// writesNothing is the error for such a run where a model is to write.
+func writesNothing(run store.Run) error {
+	return cli.Failf(cli.ExitUsage, "run %s trained a reward model only, which rates texts and writes none",
+		run.RID.Short()).Advise("other runs are rewarded with its folder " + stage.RewardModelDir +
+		": reward={kind: model, weights: FOLDER}")
 }
 
 // runAtStep finds the run that RUN or RUN@STEP names; step is 0 for the former.

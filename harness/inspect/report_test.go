@@ -69,7 +69,7 @@ func TestDescribeAdapters(t *testing.T) {
 	}
 }
 
-// A tokenizer with as many tokens as the model is no reason for a note; one more token is.
+// A tokenizer with as many tokens as the model needs no note; one more token does.
 func TestTokenizerNotes(t *testing.T) {
 	be := ref.New[float32]()
 	dir := filepath.Join(t.TempDir(), "m")

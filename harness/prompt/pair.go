@@ -41,23 +41,12 @@ type Pair struct{ Chosen, Rejected *Conversation }
 
 // Pairs encodes pairs on all processors. Those that are left out are nil.
 func (p *Prompter) Pairs(ctx context.Context, list []layout.Pair) ([]*Pair, PairPlan, error) {
-	out, errs := make([]*Pair, len(list)), make([]error, len(list))
-	inParallel(ctx, len(list), func(i int) {
-		if !list[i].Same {
-			out[i], errs[i] = p.pair(&list[i])
-		}
-	})
 	var plan PairPlan
-	if err := ctx.Err(); err != nil {
+	out, err := encodePairs(ctx, list, p.pair)
+	if err != nil {
 		return nil, plan, err
 	}
 	for i, x := range out {
-		if errs[i] != nil {
-			if where := list[i].Chosen.Where; where != "" {
-				return nil, plan, fmt.Errorf("%s: %w", where, errs[i])
-			}
-			return nil, plan, fmt.Errorf("pair %s: %w", list[i].Chosen.ID, errs[i])
-		}
 		if x == nil || slices.Equal(x.Chosen.Tokens, x.Rejected.Tokens) {
 			plan.Same++
 			out[i] = nil
@@ -75,6 +64,30 @@ func (p *Prompter) Pairs(ctx context.Context, list []layout.Pair) ([]*Pair, Pair
 		plan.Learned += x.Chosen.SampledTokens() + x.Rejected.SampledTokens()
 	}
 	return out, plan, nil
+}
+
+// encodePairs encodes pairs on all processors. One whose answers are the same is nil. The error is the first pair's
+// that has one.
+func encodePairs[T any](ctx context.Context, list []layout.Pair, encode func(*layout.Pair) (*T, error)) ([]*T, error) {
+	out, errs := make([]*T, len(list)), make([]error, len(list))
+	inParallel(ctx, len(list), func(i int) {
+		if !list[i].Same {
+			out[i], errs[i] = encode(&list[i])
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for i, err := range errs {
+		where := list[i].Chosen.Where
+		switch {
+		case err != nil && where != "":
+			return nil, fmt.Errorf("%s: %w", where, err)
+		case err != nil:
+			return nil, fmt.Errorf("pair %s: %w", list[i].Chosen.ID, err)
+		}
+	}
+	return out, nil
 }
 
 func (p *Prompter) pair(q *layout.Pair) (x *Pair, err error) {

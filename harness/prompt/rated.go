@@ -54,23 +54,12 @@ func (x *Rated) longest() int { return len(x.Prompt) + max(len(x.Chosen), len(x.
 
 // RatedPairs encodes pairs for a reward model on all processors. Those that are left out are nil.
 func (p *Prompter) RatedPairs(ctx context.Context, list []layout.Pair) ([]*Rated, RatedPlan, error) {
-	out, errs := make([]*Rated, len(list)), make([]error, len(list))
-	inParallel(ctx, len(list), func(i int) {
-		if !list[i].Same {
-			out[i], errs[i] = p.ratedPair(&list[i])
-		}
-	})
 	var plan RatedPlan
-	if err := ctx.Err(); err != nil {
+	out, err := encodePairs(ctx, list, p.ratedPair)
+	if err != nil {
 		return nil, plan, err
 	}
 	for i, x := range out {
-		if errs[i] != nil {
-			if where := list[i].Chosen.Where; where != "" {
-				return nil, plan, fmt.Errorf("%s: %w", where, errs[i])
-			}
-			return nil, plan, fmt.Errorf("pair %s: %w", list[i].Chosen.ID, errs[i])
-		}
 		if x == nil || len(x.Chosen)+len(x.Rejected) == 0 {
 			plan.Same++
 			out[i] = nil

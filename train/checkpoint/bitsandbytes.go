@@ -109,7 +109,7 @@ func (m *quantizedModule) state(p place) (s quantState, as DType, err error) {
 	case as == "":
 		err = m.fault(p, "has dtype %q; supported are float16, bfloat16 and float32", s.DType)
 	case len(s.Shape) != 2 || s.Shape[0] < 1 || s.Shape[1] < 1:
-		err = m.fault(p, "has shape %v, not that of a matrix", s.Shape)
+		err = m.fault(p, "has shape %v and should be a matrix", s.Shape)
 	}
 	return s, as, err
 }

@@ -23,7 +23,7 @@ func MergeClassifier(be kernels.Backend, x Trained, pad int32, dir string, o Mer
 		return nil, mergeError(dir, err)
 	}
 	if !x.Heads.Score || x.Heads.LM || x.Heads.Adapters != nil {
-		return nil, mergeError(dir, errors.New("the model is no classifier"))
+		return nil, mergeError(dir, errors.New("the model has no score head"))
 	}
 	if err := x.check(); err != nil {
 		return nil, err

@@ -109,7 +109,7 @@ func TestMergeClassifierRefuses(t *testing.T) {
 		}
 	}
 	x.Heads = model.Heads{LM: true}
-	if _, err := MergeClassifier(be, x, 1, filepath.Join(t.TempDir(), "m"), MergeOptions{}); err == nil || !strings.Contains(err.Error(), "no classifier") {
+	if _, err := MergeClassifier(be, x, 1, filepath.Join(t.TempDir(), "m"), MergeOptions{}); err == nil || !strings.Contains(err.Error(), "has no score head") {
 		t.Errorf("a language model: %v", err)
 	}
 }

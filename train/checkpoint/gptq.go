@@ -115,8 +115,8 @@ func (q *quantizer) widenGPTQ(m *quantizedModule) (place, error) {
 		ZeroValues: q.integers(0, false)})
 }
 
-// bitsOf returns the bits of a module's integers: those of config.json or, if it has rules for modules, those of which
-// the zero points have the shape.
+// bitsOf returns the bits of a module's integers: those of config.json or, if it has rules for modules, those that the
+// shape of the zero points fits.
 func (q *quantizer) bitsOf(m *quantizedModule, words, scales, zeros place) (int, error) {
 	tried := []int{q.bits}
 	if q.byModule {

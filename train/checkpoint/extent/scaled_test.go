@@ -93,7 +93,7 @@ func TestScaled(t *testing.T) {
 			}
 		}
 		if e.Grain() == 0 || e.Slice(1, 1).Grain() != e.Grain() || s.Codes.Grain() != 0 {
-			t.Error("the grain is not that of scattered codes")
+			t.Error("the grain does not fit scattered codes")
 		}
 	}
 }
@@ -173,7 +173,7 @@ func TestScaledGroupList(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 			if !errors.Is(err, fault.ErrCorrupt) {
-				t.Errorf("%v is no damage", err)
+				t.Errorf("%v does not tell of damage", err)
 			}
 		}
 		if !strings.HasSuffix(text, x.want) {

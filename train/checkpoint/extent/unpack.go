@@ -111,7 +111,7 @@ func (x unpacked) span(row, col, n int64) (at, size int64) {
 	return row*bytes + from, to - from
 }
 
-// first returns the byte of a packed row from which it is read for the integers from a column on: that of a whole
+// first returns the byte of a packed row at which reading begins for the integers from a column on: the first one of a
 // word, if something is added to words.
 func (x unpacked) first(col int) int64 {
 	from := int64(col) * int64(x.Bits) / 8
