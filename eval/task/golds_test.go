@@ -12,3 +12,12 @@ func TestUnreadGolds(t *testing.T) {
 		t.Errorf("%v, %v", list, err)
 	}
 }
+
+func TestReadsTurns(t *testing.T) {
+	for name, want := range map[string]bool{"exp": true, "exp_strict": true, "instructions": true, "ifeval": true,
+		"ifeval_loose": true, "math_dapo": false, "countdown": false, "code": false, "verl": false} {
+		if got := ReadsTurns(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -88,6 +88,9 @@ func firstRight(judge func(gold, response string) grade.Verdict) func([]string, 
 	}
 }
 
+// errNoGold is returned for a problem that graders of mathematics cannot compare with anything.
+var errNoGold = errors.New("no gold answer")
+
 // Grade judges the whole completion. For a right completion Verdict.Answer is the first gold answer, so
 // that all right answers count as one however they are written; the reason has the wording. A wrong answer
 // is given as the grader extracted it.
@@ -97,6 +100,9 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 		return rollout.Verdict{}, err
 	}
 	golds := append([]string{p.Answer}, facts.Answers...)
+	if len(golds) == 1 && p.Answer == "" {
+		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, errNoGold)
+	}
 	v, err := t.judge(golds, facts.Source, c.Text)
 	if err != nil {
 		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, err)
@@ -153,7 +159,7 @@ func (t *mathTask) check(p *rollout.Problem) error {
 	case err != nil:
 		return err
 	case p.Answer == "":
-		return errors.New("no gold answer")
+		return errNoGold
 	case slices.Contains(append(facts.Answers, p.Answer), noAnswer):
 		return errors.New(`the gold answer "[INVALID]" is what math_dapo assigns to a response without an answer`)
 	}

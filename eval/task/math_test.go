@@ -53,6 +53,11 @@ func TestMathGrade(t *testing.T) {
 	if _, err := mathOf(t, "verl").Grade(t.Context(), &tuple, &rollout.Completion{}); err == nil || !strings.Contains(err.Error(), `"nowhere"`) {
 		t.Errorf("a source that verl does not know: %v", err)
 	}
+	none := rollout.Problem{ID: "c", Prompt: "?"}
+	if _, err := mathOf(t, "exp").Grade(t.Context(), &none, &rollout.Completion{}); !errors.Is(err, errNoGold) ||
+		!strings.Contains(err.Error(), "problem c") {
+		t.Errorf("a problem without a gold answer: %v", err)
+	}
 }
 
 // verl's parquet files: a chat, a nested gold answer, a hundred copies of each row.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/stage"
 )
 
 // A run on prompts with instructions that a program can check: training is rewarded by the share that a completion
@@ -31,7 +33,13 @@ func TestInstructionsRun(t *testing.T) {
 	for _, split := range []string{"train", "val", "test"} {
 		sets = append(sets, fmt.Sprintf("data.%s={source: %s, size: 0}", split, data))
 	}
-	res, _ := l.execute(l.plan(0, sets...))
+	p := l.plan(0, sets...)
+	for _, s := range p.Stages { // special tokens end the graded text
+		if s.Kind == config.EvalScore && s.Outside[stage.RoleTokenizer].IsZero() {
+			t.Errorf("%s does not depend on the tokenizer: %v", s.Label, s.Outside)
+		}
+	}
+	res, _ := l.execute(p)
 	seen := map[float64]int{} // rewards
 	for _, scope := range []string{"train", "eval"} {
 		samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: scope})
