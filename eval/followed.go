@@ -1,6 +1,9 @@
 package eval
 
-import "exp/eval/layout"
+import (
+	"exp/eval/grade/instruct"
+	"exp/eval/layout"
+)
 
 // followedMetrics returns Followed of each grader; nil if the problems have no instructions.
 func (p *Panel) followedMetrics() (list []Metric) {
@@ -13,9 +16,9 @@ func (p *Panel) followedMetrics() (list []Metric) {
 	return list
 }
 
-// Followed returns the share of instructions that samples follow, under a grader whose reward is the share of a
-// sample's: IFEval's accuracy per instruction. A prompt counts as often as it has instructions. The interval is of a
-// ratio of means, linearized at its value. ok is false if the problems have no instructions.
+// Followed returns the share of instructions that samples follow, as the answers of a column name them: IFEval's
+// accuracy per instruction. A prompt counts as often as it has instructions. The interval is of a ratio of means,
+// linearized at its value. ok is false if the problems have no instructions.
 func (p *Panel) Followed(c Column) (m Metric, ok bool) {
 	var shares, weights []float64
 	var clusters []string
@@ -28,12 +31,12 @@ func (p *Panel) Followed(c Column) (m Metric, ok bool) {
 		if len(g) == 0 {
 			continue
 		}
-		sum := 0.0
+		named := 0
 		for _, v := range g {
-			sum += v.Reward
+			named += instruct.Named(v.Answer)
 		}
 		weight := float64(len(facts.Instructions))
-		share := sum / float64(len(g))
+		share := float64(named) / float64(len(facts.Instructions)*len(g))
 		followed, total = followed+float64(weight*share), total+weight
 		shares, weights = append(shares, share), append(weights, weight)
 		clusters = append(clusters, p.Problems[i].Cluster)

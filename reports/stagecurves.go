@@ -73,7 +73,7 @@ type curveLine struct {
 	curves []store.Curve
 }
 
-// linesOf returns the lines of a metric, the names that order their colours, and those of the lines in focus.
+// linesOf returns the lines of a metric, the names that order their colours, and the names of the lines in focus.
 func linesOf(arms []*arm, name string) (lines []curveLine, order, focus []string) {
 	if _, before := metric.StageOf(name); before {
 		lines, order = stagedLines(arms, name)

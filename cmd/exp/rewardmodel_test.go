@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A run that trained a reward model alone has nothing that writes: chat says so, and what it is for.
+// exp chat refuses a run that only trained a reward model, and says how to use the model.
 func TestRewardModelWritesNothing(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "store")
 	t.Chdir("../..")

@@ -22,7 +22,7 @@ func curveStages() []string {
 	return list
 }
 
-// checkStage refuses a --stage that keeps no metrics, and --list beside it.
+// checkStage refuses a stage without metrics, and --stage together with --list.
 func (a *app) checkStage(c *cli.Context) error {
 	if !c.IsSet("stage") {
 		return nil

@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 `, []Response{{Item: "0", Text: "Answer: 7", Prompt: "user\nP", Scores: map[string]float64{"score": 1, "acc": 1}},
 			{Item: "0", Sample: 1, Text: "Answer: 8", Prompt: "user\nP", Scores: map[string]float64{"score": -1, "acc": 0}},
 			{Item: "1", Text: "", Prompt: "user\nR", Scores: map[string]float64{"score": -1, "acc": 0}}}},
-		// One input with another gold answer is another problem; counts are no verdicts.
+		// Another gold answer makes the same input another problem. Counts say nothing about right or wrong.
 		{"verl-dump", `{"input":"P","output":"a","gts":"1","score":1.0,"step":5,"n_tokens":12}
 {"input":"P","output":"b","gts":"2","score":0.0,"step":5,"n_tokens":9}
 `, []Response{{Item: "0", Text: "a", Prompt: "P", Golds: []string{"1"}, Scores: map[string]float64{"score": 1}},

@@ -35,8 +35,8 @@ func OfInstructions(r rows.Row) bool {
 	})
 }
 
-// InstructionsAt reads prompts with verifiable instructions: the rows of IFEval and IFBench, those of open-instruct's
-// training sets, and what package task writes. The prompt stands in a column, or where a known layout has it. keep
+// InstructionsAt reads prompts with verifiable instructions, in the layouts of IFEval, of open-instruct's
+// training sets, and of package task. The prompt stands in a column, or where a known layout has it. keep
 // names further columns; see ProblemsAt.
 func InstructionsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
 	return readKeeping(all, keep, func(r rows.Row) (Layout, error) {

@@ -1,6 +1,10 @@
 package suite
 
-import "slices"
+import (
+	"slices"
+
+	"exp/eval/task"
+)
 
 // Known holds what the program knows about a benchmark without its problems.
 type Known struct {
@@ -91,7 +95,7 @@ func Catalog() []Known {
 			Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
 
 		{Name: "ifeval", About: "prompts with instructions that a program can check", Source: "hub: google/IFEval",
-			License: "Apache-2.0", Counts: []int{541}, Graders: InstructionGraders()},
+			License: "Apache-2.0", Counts: []int{541}, Graders: task.InstructionGraders()},
 
 		{Name: "humaneval", About: "write the body of a Python function, given its head",
 			Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,

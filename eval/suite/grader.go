@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"exp/eval/grade/code"
-	"exp/eval/grade/instruct"
 	"exp/eval/task"
 	"exp/train/rollout"
 )
@@ -20,27 +19,13 @@ func defaultGraders() []string { return []string{"exp", "math_dapo", "math_rewar
 
 // Graders names the graders that Grader makes, then CodeGraders.
 func Graders() []string {
-	return slices.Concat(task.Graders(), []string{countdownGrader}, InstructionGraders(), CodeGraders())
+	return slices.Concat(task.Graders(), []string{countdownGrader}, task.InstructionGraders(), CodeGraders())
 }
-
-// InstructionGraders names the graders of instructions that a program can check, the default first: a response is
-// right if it follows all instructions of its prompt, as it stands or read loosely. The reward is the share that it
-// follows.
-func InstructionGraders() []string { return []string{"ifeval", "ifeval_loose"} }
 
 // ForInstructions reports whether the graders check instructions; if one does, all do.
 func ForInstructions(graders []string) bool {
 	return len(graders) > 0 && !slices.ContainsFunc(graders,
-		func(name string) bool { return !slices.Contains(InstructionGraders(), name) })
-}
-
-// instructionsTask returns the task of a grader of InstructionGraders.
-func instructionsTask(name string) (task.Task, error) {
-	o := task.Instructions{Rules: instruct.Strict, Partial: true}
-	if name == "ifeval_loose" {
-		o.Rules = instruct.Loose
-	}
-	return task.New(task.Config{Kind: "instructions", Reward: task.Reward{Correct: 1}, Instructions: o})
+		func(name string) bool { return !slices.Contains(task.InstructionGraders(), name) })
 }
 
 // CodeGraders names the graders of programs, the default first: our rules; the published rules with their
@@ -67,8 +52,8 @@ func ForPrograms(graders []string) bool {
 }
 
 // Grader makes a grader of whole responses: one of task.Graders, for problems with a gold answer, one of
-// InstructionGraders, or "countdown". The reward is 1 for a right answer, else 0. Graders that run programs need a
-// sandbox and are made elsewhere.
+// task.InstructionGraders, or "countdown". The reward is 1 for a right answer, else 0. Graders that run programs need
+// a sandbox and are made elsewhere.
 func Grader(name string) (rollout.Grader, error) {
 	if _, ok := CodeOptions(name); ok {
 		return nil, fmt.Errorf("%s runs programs and needs a sandbox", name)
@@ -86,7 +71,7 @@ func answersTask(graders []string) (task.Task, error) {
 		return task.New(task.Config{Kind: "code", Reward: task.Reward{Correct: 1}})
 	}
 	if ForInstructions(graders) {
-		return instructionsTask(graders[0])
+		return task.OfInstructionGrader(graders[0])
 	}
 	if len(graders) == 0 {
 		graders = defaultGraders()

@@ -140,7 +140,7 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 	}
 	if l == nil && layout.OfInstructions(first) {
 		if !ForInstructions(s.Graders) {
-			s.Graders = InstructionGraders()
+			s.Graders = task.InstructionGraders()
 		}
 		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), "", nil)
 		return err

@@ -18,7 +18,7 @@ type UnreadGold struct {
 // ReadsTurns reports whether a grader judges the answer of a completion's first turn, after its thinking, and so needs
 // to know where special tokens stand; others read the whole text, as their sources do.
 func ReadsTurns(name string) bool {
-	return OwnGrader(name) || slices.Contains([]string{"instructions", "ifeval", "ifeval_loose"}, name)
+	return OwnGrader(name) || name == instructionsKind || slices.Contains(InstructionGraders(), name)
 }
 
 // OwnGrader reports whether a grader of mathematics reads gold answers as package grade does.

@@ -7,14 +7,15 @@ import (
 	"iter"
 	"strings"
 
+	"exp/eval/grade/extract"
 	"exp/eval/grade/instruct"
 	"exp/eval/layout"
 	"exp/eval/rows"
 	"exp/train/rollout"
 )
 
-// Instructions is the task of following instructions that a program can check, in prompts read from files: IFEval,
-// IFBench, and training sets in their layout.
+// Instructions is the task of following instructions that a program can check, in prompts read from files: IFEval, and
+// training sets with its instructions.
 //
 // The reward is Reward.Correct if a completion follows all instructions of its prompt. With Partial it rises from
 // Reward.Wrong to Reward.Correct with the share that it follows.
@@ -22,6 +23,26 @@ type Instructions struct {
 	Rules   instruct.Rules // empty: instruct.Strict
 	Partial bool
 }
+
+// InstructionGraders names the graders of instructions, the default first: a response is right if it follows all
+// instructions of its prompt, as it stands or read loosely. The reward is the share that it follows.
+func InstructionGraders() []string { return []string{strictInstructions, looseInstructions} }
+
+const (
+	strictInstructions = "ifeval"
+	looseInstructions  = "ifeval_loose"
+)
+
+// OfInstructionGrader returns the task whose verdicts a grader of InstructionGraders gives.
+func OfInstructionGrader(name string) (Task, error) {
+	o := Instructions{Rules: instruct.Strict, Partial: true}
+	if name == looseInstructions {
+		o.Rules = instruct.Loose
+	}
+	return New(Config{Kind: instructionsKind, Reward: Reward{Correct: 1}, Instructions: o})
+}
+
+const instructionsKind = "instructions"
 
 type instructionsTask struct {
 	onlyRead
@@ -71,19 +92,17 @@ func checksOf(p *rollout.Problem) (list []instruct.Instruction, checks []instruc
 	return facts.Instructions, checks, nil
 }
 
-// endOfThought stands between the thinking of a completion and its answer.
-const endOfThought = "</think>"
-
-// Grade checks what follows a completion's thinking. Verdict.Answer names the instructions that it follows.
+// Grade checks what follows a completion's thinking; thinking without an end follows nothing. Verdict.Answer names the
+// instructions that the answer follows, see instruct.Answer.
 func (t *instructionsTask) Grade(_ context.Context, p *rollout.Problem,
 	c *rollout.Completion) (rollout.Verdict, error) {
 	list, checks, err := checksOf(p)
 	if err != nil {
 		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, err)
 	}
-	response := c.Text
-	if k := strings.LastIndex(response, endOfThought); k >= 0 {
-		response = response[k+len(endOfThought):]
+	response, ended := extract.AfterThought(c.Text)
+	if !ended {
+		response = ""
 	}
 	var follows, misses []string
 	for i, ok := range instruct.Followed(checks, response, t.cfg.Rules) {
@@ -97,7 +116,7 @@ func (t *instructionsTask) Grade(_ context.Context, p *rollout.Problem,
 	if len(misses) > 0 {
 		reason += "; not " + strings.Join(misses, ", ")
 	}
-	v := t.reward.verdict(len(misses) == 0, strings.Join(follows, " "), reason)
+	v := t.reward.verdict(len(misses) == 0, instruct.Answer(follows), reason)
 	if share := float64(len(follows)) / float64(len(list)); t.cfg.Partial && !v.Correct {
 		v.Reward = t.reward.Wrong + share*(t.reward.Correct-t.reward.Wrong)
 	}

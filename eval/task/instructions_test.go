@@ -37,6 +37,8 @@ func TestInstructions(t *testing.T) {
 			"punctuation:no_comma length_constraints:number_words startend:quotation", "follows 3 of 3"},
 		{"", false, "<think>well, hm</think>\n\"one two three\"", 2,
 			"punctuation:no_comma length_constraints:number_words startend:quotation", "follows 3 of 3"},
+		{"", true, "<think>\"one two three\"", -1, "", "follows 0 of 3; not punctuation:no_comma, " +
+			"length_constraints:number_words, startend:quotation"}, // it is still thinking
 		{"", false, "", -1, "", "follows 0 of 3; not punctuation:no_comma, length_constraints:number_words, " +
 			"startend:quotation"},
 	} {

@@ -76,7 +76,7 @@ func kinds() []kind {
 			make: func(c Config) (Task, error) { return newFunctions(c.Functions, c.Code.Run, c.Reward) }},
 		{name: "math", make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
 		{name: "code", programs: true, make: func(c Config) (Task, error) { return newCode(c.Code, c.Reward) }},
-		{name: "instructions",
+		{name: instructionsKind,
 			make: func(c Config) (Task, error) { return newInstructions(c.Instructions, c.Reward) }},
 		{name: "prompts", make: func(Config) (Task, error) { return promptsTask{}, nil }},
 	}

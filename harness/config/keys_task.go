@@ -280,9 +280,9 @@ func aboutTask(path string) string {
   target in verl's reward_model.ground_truth. Task code takes the rows of HumanEval, MBPP,
   EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl and DeepCoder. Task
   instructions takes the rows of IFEval, {"prompt": "Write 300 words without commas.",
-  "instruction_id_list": ["punctuation:no_comma", …], "kwargs": [{}, …]}, or those of
-  open-instruct, with the same in ground_truth. Training
-  skips rows without an answer or tests, and equal ones (answers and data.keep included).
+  "instruction_id_list": ["punctuation:no_comma", …], "kwargs": [{}, …]}, or
+  of open-instruct, with the same in ground_truth. Training skips rows
+  without an answer or tests, and equal ones (answers and data.keep included).
 `
 	}
 	return ""

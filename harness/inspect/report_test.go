@@ -118,7 +118,7 @@ func TestManyBadSequences(t *testing.T) {
 	}
 }
 
-// Logits that do not fit into the device's rows at once are those of each row.
+// Logits do not change when they are computed in several chunks of rows.
 func TestLogitsInChunks(t *testing.T) {
 	c, err := checkpoint.ReadConfig(filepath.Join("testdata", "peft", "base"))
 	if err != nil {
@@ -151,7 +151,7 @@ func TestLogitsInChunks(t *testing.T) {
 	}
 }
 
-// Where rotary frequencies depend on the length, each sequence has those of its own.
+// Where rotary frequencies depend on the length, each sequence has its own.
 func TestLogitsOfLengths(t *testing.T) {
 	dir := t.TempDir()
 	base := filepath.Join("testdata", "peft", "base")

@@ -38,7 +38,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// What is learned are the assistant's tokens, not those of tools in between.
+// The model learns the assistant's tokens, and not what tools write in between.
 func TestLearnedTokens(t *testing.T) {
 	p := mustPrompter(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), nil)
 	list := conversationsIn(t, textChat)
@@ -61,7 +61,7 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// Variables of a request come to those of the run, and replace the ones of the same name.
+// A request adds variables to the run's, and replaces the ones of the same name.
 func TestWithVars(t *testing.T) {
 	p := mustPrompter(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": "{{ a }} {{ b }} {{ c }}"}),
 		func(c *config.Run) { c.Data.TemplateVars = map[string]any{"a": "own", "b": "own"} })

@@ -13,6 +13,7 @@ import (
 	"exp/eval/grade/code"
 	"exp/eval/grade/peer"
 	"exp/eval/suite"
+	"exp/eval/task"
 	"exp/sandbox"
 	"exp/train/rollout"
 )
@@ -68,7 +69,7 @@ func (e *Evaluation) gradeAnswers(ctx context.Context, names []string) error {
 	for _, name := range names {
 		if s := e.o.Suite; s != nil && suite.ForInstructions(s.Graders) && !suite.ForInstructions([]string{name}) {
 			return inputf("--grader %s: %s has instructions in place of gold answers; %s check them", name, s.Name,
-				strings.Join(suite.InstructionGraders(), " and "))
+				strings.Join(task.InstructionGraders(), " and "))
 		}
 		g, err := suite.Grader(name)
 		if err != nil {

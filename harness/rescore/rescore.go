@@ -183,7 +183,7 @@ func (e *Evaluation) measure() error {
 				s.Metrics = append(s.Metrics, m)
 			}
 		}
-		if slices.Contains(suite.InstructionGraders(), col.Grader) {
+		if slices.Contains(task.InstructionGraders(), col.Grader) {
 			if m, ok := e.panel.Followed(col); ok {
 				s.Metrics = append(s.Metrics, m)
 			}
@@ -191,7 +191,7 @@ func (e *Evaluation) measure() error {
 		e.scores = append(e.scores, s)
 	}
 	instructed := slices.ContainsFunc(e.panel.Columns, func(c eval.Column) bool {
-		return slices.Contains(suite.InstructionGraders(), c.Grader)
+		return slices.Contains(task.InstructionGraders(), c.Grader)
 	})
 	if e.ends != nil || instructed { // programs have no answer form, and these answers have any
 		e.formOf = make([]string, len(e.panel.Samples))

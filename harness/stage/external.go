@@ -166,7 +166,7 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	}
 }
 
-// checkFoldedAdapters is checkAdapters for those of stages before training.
+// checkFoldedAdapters is checkAdapters for stages before training.
 func checkFoldedAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
 	for _, x := range []struct {
 		block string

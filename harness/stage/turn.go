@@ -11,14 +11,14 @@ import (
 )
 
 // turnGrader grades the answer of a completion's first turn: what stands between its thinking and the next special
-// token of the run's tokenizer, sampled or spelled out. Sampled special tokens have no text, so the text alone does
-// not show where thinking in channels (gpt-oss), or before a special </think>, ends. task.ReadsTurns tells which
-// graders are asked so; the others read what their sources do.
+// token of the run's tokenizer, sampled or, for mathematics, spelled out or told by the name of another speaker.
+// Sampled special tokens have no text, so the text alone does not show where thinking in channels (gpt-oss), or before
+// a special </think>, ends. task.ReadsTurns tells which graders are asked so; the others read what their sources do.
 type turnGrader struct {
 	rollout.Grader
 	tok   tokenizer.Tokenizer
-	roles []role // by id
-	turns *extract.Turns
+	roles []role         // by id
+	turns *extract.Turns // nil: all of the text between sampled tokens counts
 }
 
 // role is what a special token does to a completion.
@@ -41,11 +41,16 @@ func (e *Env) inTurns(name string, g rollout.Grader) (rollout.Grader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTurnGrader(p.Vocabulary(), tokenizer.SpecialTexts(p.Tokenizer), g), nil
+	texts := tokenizer.SpecialTexts(p.Tokenizer)
+	t := newTurnGrader(p.Vocabulary(), texts, g)
+	if task.OwnGrader(name) {
+		t.turns = extract.NewTurns(texts)
+	}
+	return t, nil
 }
 
 func newTurnGrader(tok tokenizer.Tokenizer, texts []string, g rollout.Grader) *turnGrader {
-	t := &turnGrader{Grader: g, tok: tok, roles: make([]role, tok.VocabSize()), turns: extract.NewTurns(texts)}
+	t := &turnGrader{Grader: g, tok: tok, roles: make([]role, tok.VocabSize())}
 	for _, text := range texts {
 		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 {
 			t.roles[id] = roleOf(text)
@@ -71,7 +76,10 @@ func roleOf(text string) role {
 // Grade implements rollout.Grader.
 func (t *turnGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
 	inner := *c
-	inner.Text = t.turns.First(t.answer(c))
+	inner.Text = t.answer(c)
+	if t.turns != nil {
+		inner.Text = t.turns.First(inner.Text)
+	}
 	return t.Grader.Grade(ctx, p, &inner)
 }
 

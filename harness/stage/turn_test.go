@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"exp/eval/grade/extract"
+	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -49,10 +51,36 @@ func TestTurnGrader(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var h heard
 			g := newTurnGrader(tok, tokenizer.SpecialTexts(tok), &h)
+			g.turns = extract.NewTurns(tokenizer.SpecialTexts(tok))
 			c := rollout.Completion{Tokens: ids(tt.sampled), Text: tt.text}
 			if _, err := g.Grade(t.Context(), nil, &c); err != nil || h.text != tt.want || c.Text != tt.text {
 				t.Errorf("graded %q of %q, %v; want %q", h.text, c.Text, err, tt.want)
 			}
 		})
+	}
+}
+
+// Graders of mathematics read a turn, which may end where its text says so; those of instructions read all that was
+// sampled before a special token; others read everything.
+func TestGradersInTurns(t *testing.T) {
+	e := &Env{Prompter: mustPrompter(t, prompttest.ModelFolder(t, false, nil), nil)}
+	v := e.Prompter.Vocabulary()
+	const text = "User: hi\n\nUser: 9"
+	tokens, err := e.Prompter.Tokenizer.Encode(text, tokenizer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := v.TokenID("<|im_end|>")
+	c := rollout.Completion{Tokens: append(append(slices.Clone(tokens), end), tokens...), Text: text + text}
+	for name, want := range map[string]string{"exp": "User: hi\n", "ifeval": text, "ifeval_loose": text,
+		"instructions": text, "math_dapo": text + text, "countdown": text + text} {
+		var h heard
+		g, err := e.inTurns(name, &h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Grade(t.Context(), nil, &c); err != nil || h.text != want {
+			t.Errorf("%s reads %q, %v; want %q", name, h.text, err, want)
+		}
 	}
 }

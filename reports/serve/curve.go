@@ -322,7 +322,7 @@ func (s *Server) charts(ctx context.Context, arms []arm, metrics []string, p plo
 	return list, nil
 }
 
-// readAll reads metrics of arms, those of training and those of the stages before it, by name.
+// readAll reads metrics of arms by name, from training and from the stages before it.
 func (s *Server) readAll(ctx context.Context, arms []arm, metrics []string, p plotted) (
 	trained map[string][]figure.Arm, staged map[string][]stageLine, err error) {
 	var rest []string

@@ -172,8 +172,8 @@ func words(list []string) string {
 	return strings.Join(quotedWords, " ")
 }
 
-// recorded lists the metrics of runs, which form the arms: those of training, and those of the stages before it. early
-// are the latter that the page of a run draws. names are sorted.
+// recorded lists the metrics of runs, which form the arms: of training, and of the stages before it. early are
+// the latter that the page of a run draws. names are sorted.
 func (s *Server) recorded(ctx context.Context, runs []store.Run, arms []arm) (names, early []string, err error) {
 	if names, err = s.stageMetrics(ctx, arms); err != nil {
 		return nil, nil, err

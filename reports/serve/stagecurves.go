@@ -81,7 +81,7 @@ func (s *Server) stageMetrics(ctx context.Context, arms []arm) (names []string, 
 	return names, nil
 }
 
-// stageDefaults returns those of names that the page of a run draws unless asked otherwise.
+// stageDefaults returns the names that the page of a run draws unless asked otherwise.
 func stageDefaults(names []string) (list []string) {
 	for _, st := range metric.Stages() {
 		for _, name := range st.Curves {
@@ -99,7 +99,7 @@ type stageLine struct {
 	of []string // labels of the arms
 }
 
-// readStages reads those of metrics that stages before training recorded, by name.
+// readStages reads the metrics that stages before training recorded, by name.
 func (s *Server) readStages(ctx context.Context, arms []arm, metrics []string) (map[string][]stageLine, error) {
 	all := map[string][][]recorded.KeyedCurve{}
 	for _, name := range metrics {

@@ -169,7 +169,7 @@ func forget(b *testing.B, dir string) {
 	}
 }
 
-// BenchmarkStreamQuantized reads a matrix in GPTQ, as loading does; the bytes are those of F16.
+// BenchmarkStreamQuantized reads a matrix in GPTQ, as loading does. It counts two bytes a value.
 func BenchmarkStreamQuantized(b *testing.B) {
 	const n, groups = 4096, 32
 	dir := b.TempDir()

@@ -304,8 +304,8 @@ func (q *quantizer) integers(offset int, signed bool) *extent.Values {
 // scaleTypes are the types of scales that are read.
 func scaleTypes() []DType { return []DType{F16, BF16, F32} }
 
-// weight returns the module's weight [rows,cols] of scaled codes, in the model's type or, if it is not known, that of
-// the scales.
+// weight returns the module's weight [rows,cols] of scaled codes, in the model's type or, if it is not known, the
+// scales'.
 func (q *quantizer) weight(m *quantizedModule, rows, cols int, s extent.Scaling) (place, error) {
 	as := q.as
 	if as == "" {

@@ -150,7 +150,7 @@ func (x quantCase) check(t *testing.T) {
 	}
 }
 
-// scaled is (q - zero) · scale in the type of scales, then in that of the model.
+// scaled is (q - zero) · scale, rounded to the type of the scales, then to the model's.
 func scaledBy(q, zero int, scale float32, scales, dtype DType) float32 {
 	return rounding(dtype, rounding(scales, float32(q-zero)*scale))
 }

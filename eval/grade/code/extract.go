@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"exp/eval/grade/extract"
 )
 
 // Program is the program found in a response.
@@ -30,10 +32,12 @@ func languages() map[string]string {
 func Extract(response string) Program {
 	response = strings.ReplaceAll(response, "\r\n", "\n")
 	how := ""
-	if _, after, ok := cutLast(response, "</think>"); ok {
-		response, how = after, " after the reasoning"
-	} else if strings.Contains(response, "<think>") {
+	answer, ended := extract.AfterThought(response)
+	switch {
+	case !ended:
 		return Program{How: "the reasoning does not end"}
+	case len(answer) < len(response):
+		response, how = answer, " after the reasoning"
 	}
 	blocks := fences(response)
 	names := languages()
@@ -61,14 +65,6 @@ func Extract(response string) Program {
 		return Program{Text: text, How: "the text itself" + how}
 	}
 	return Program{How: "no program in the text"}
-}
-
-// cutLast cuts around the last sep.
-func cutLast(s, sep string) (before, after string, ok bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // fence is a fenced block of Markdown.

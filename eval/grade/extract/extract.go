@@ -20,6 +20,15 @@ type Found struct {
 	Also string // another reading of Text: 15 of "15!", 3 of "there are 3 roots: -1, 0 and 1"
 }
 
+// AfterThought returns what follows the thinking of a response, up to its last </think>; without any it is all of the
+// response. ended is false if thinking begins and does not end.
+func AfterThought(response string) (answer string, ended bool) {
+	if k := lastIndex(response, "</think>"); k >= 0 {
+		return response[k+len("</think>"):], true
+	}
+	return response, !strings.Contains(response, "<think>")
+}
+
 // maxStatement bounds how much text after an answer phrase is read.
 const maxStatement = 2000
 
@@ -29,10 +38,8 @@ const maxStatement = 2000
 // statement, which is not sure. A response cut off before its answer has none. Time is linear in the
 // length.
 func FromResponse(response string) Found {
-	s := Unfenced(FirstTurn(latex.PlainCharacters(response)))
-	if k := lastIndex(s, "</think>"); k >= 0 {
-		s = s[k+len("</think>"):]
-	} else if strings.Contains(s, "<think>") {
+	s, ended := AfterThought(Unfenced(FirstTurn(latex.PlainCharacters(response))))
+	if !ended {
 		return Found{How: "the thinking does not end", Sure: true}
 	}
 	s = strings.ReplaceAll(s, "final_answer>", "answer>")

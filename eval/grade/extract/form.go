@@ -26,10 +26,8 @@ func Forms() []Form {
 // FormOf returns the form of a response's answer. truncated says that the response hit a limit; an unclosed
 // thought or box shows that too. Time is linear in the length.
 func FormOf(response string, truncated bool) Form {
-	s := response
-	if k := lastIndex(s, "</think>"); k >= 0 {
-		s = s[k+len("</think>"):]
-	} else if strings.Contains(s, "<think>") {
+	s, ended := AfterThought(response)
+	if !ended {
 		return FormTruncated
 	}
 	if k := lastIndex(s, "</answer>"); k >= 0 && strings.Contains(s[:k], "<answer>") {

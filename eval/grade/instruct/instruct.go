@@ -1,10 +1,10 @@
 // Package instruct checks whether a response follows verifiable instructions, such as "at least 300 words" or "no
-// commas": those of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language Models, arXiv
-// 2311.07911), by the rules of its published program where they are sound.
+// commas". It knows the instructions of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language
+// Models, arXiv 2311.07911) and follows the rules of its published program.
 //
 // Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
-// expressions. Two things differ. Sentences are those of the Punkt model in Go's port, and languages are told apart by
-// script, letters and function words (language.go) where the published program draws random numbers.
+// expressions. The published program draws random numbers in two places, and this package does not: scripts and
+// function words tell languages apart (language.go), and a letter to count may be any character.
 package instruct
 
 import (
@@ -84,16 +84,22 @@ func Followed(checks []Check, response string, rules Rules) []bool {
 // the last, and without both.
 func loose(response string) []string {
 	lines := strings.Split(response, "\n")
-	part := func(from, to int) string {
-		return strip(strings.Join(lines[min(from, len(lines)):max(to, min(from, len(lines)))], "\n"))
-	}
 	last := len(lines) - 1
-	readings := []string{response, part(1, last+1), part(0, last), part(1, last)}
+	readings := []string{response}
+	for _, part := range [][]string{lines[1:], lines[:last], lines[1:max(1, last)]} {
+		readings = append(readings, strip(strings.Join(part, "\n")))
+	}
 	for _, s := range slices.Clone(readings) {
 		readings = append(readings, strings.ReplaceAll(s, "*", ""))
 	}
 	return readings
 }
+
+// Answer names the instructions that a response follows, for Named.
+func Answer(ids []string) string { return strings.Join(ids, " ") }
+
+// Named counts the instructions that an Answer names.
+func Named(answer string) int { return len(strings.Fields(answer)) }
 
 // relation compares a count with the number that an instruction names.
 type relation func(got, want int) bool

@@ -153,7 +153,7 @@ func (p *punkt) breaks(words []rune) bool {
 	return false
 }
 
-// tokens splits words and marks apart, and says of each what it is by itself.
+// tokens splits words and marks apart, and finds ends, abbreviations and dots without a look at the next token.
 func (p *punkt) tokens(s []rune) (list []token) {
 	for i := 0; i < len(s); {
 		n := run(s[i:])

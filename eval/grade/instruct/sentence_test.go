@@ -2,7 +2,7 @@ package instruct
 
 import "testing"
 
-// The counts are those of NLTK 3.10.4.
+// NLTK 3.10.4 counts so.
 func TestSentences(t *testing.T) {
 	for text, want := range map[string]int{
 		"":                                  0,

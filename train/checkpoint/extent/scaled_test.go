@@ -76,7 +76,7 @@ func randomScaling(t testing.TB, r *rand.Rand) (Scaling, []byte) {
 	return s, want
 }
 
-// Whatever part is read, elements are those of the formula.
+// Any part that is read has the elements of the formula.
 func TestScaled(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 400 {

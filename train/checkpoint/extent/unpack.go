@@ -31,7 +31,8 @@ type unpacked struct {
 	plus uint32 // Plus in every integer of a word
 }
 
-// Unpack returns packed integers, a byte each, in row order. It panics if the bytes are not those of the matrix.
+// Unpack returns packed integers, a byte each, in row order. It panics if there are more or fewer bytes than the
+// matrix has.
 func Unpack(e Extent, p Packing) Extent {
 	if p.Bits < 1 || p.Bits > 8 || p.Rows < 1 || p.Cols < 1 || p.HighFirst && p.Bits != 4 ||
 		p.RowBytes == 0 && 32%p.Bits != 0 {
@@ -178,7 +179,7 @@ func (x unpacked) stream(dst, packed []byte, bit int) {
 	}
 }
 
-// halves sets dst to integers of 4 bits, the first of which may be the second one of a byte.
+// halves sets dst to integers of 4 bits. The first may be the second half of a byte.
 func (x unpacked) halves(dst, packed []byte, second bool) {
 	one, two := 0, 4 // shifts
 	if x.HighFirst {
