@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"exp/eval/grade/extract"
+	"exp/harness/config"
 	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
@@ -57,6 +58,33 @@ func TestTurnGrader(t *testing.T) {
 				t.Errorf("graded %q of %q, %v; want %q", h.text, c.Text, err, tt.want)
 			}
 		})
+	}
+}
+
+// A run's own data and suites are graded so.
+func TestEvaluationsInTurns(t *testing.T) {
+	e := &Env{Prompter: mustPrompter(t, prompttest.ModelFolder(t, false, nil), nil), Config: &config.Resolved{},
+		Suites: []Suite{{Name: "suite", Graders: []string{"ifeval"}}}}
+	e.Config.Run.Task.Kind, e.Config.Run.Task.Instructions.Rules = "instructions", "strict"
+	tokens, err := e.Prompter.Tokenizer.Encode("none,", tokenizer.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := e.Prompter.Vocabulary().TokenID("<|im_end|>")
+	comma := len(tokens) - 1
+	c := rollout.Completion{Tokens: slices.Concat(tokens[:comma], []int32{end}, tokens[comma:]), Text: "none,"}
+	p := rollout.Problem{ID: "p", Prompt: "?", Data: []byte(`{"instructions":[{"id":"punctuation:no_comma"}]}`)}
+	for _, label := range []string{"test", "suite"} {
+		g, done, err := e.grader(t.Context(), label, "ifeval", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := g.Grade(t.Context(), &p, &c); err != nil || !v.Correct {
+			t.Errorf("%s: %+v, %v: the comma stands after the end", label, v, err)
+		}
+		if err := done(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -80,7 +80,8 @@ func TestFollowed(t *testing.T) {
 		{"b", []bool{true, true, true}, []bool{true, true, true}},
 		{"a\n*b*\nc", []bool{false, false, true}, []bool{true, true, true}}, // each in another reading
 		{"a*", []bool{false, false, true}, []bool{false, true, true}},
-		{"*", []bool{false, false, true}, []bool{false, false, true}}, // nothing is left without the asterisk
+		{"*", []bool{false, false, true}, []bool{false, false, true}},          // nothing is left without the asterisk
+		{"\x1c\x1f", []bool{false, false, false}, []bool{false, false, false}}, // white space in Python
 		{" \n\u00a0", []bool{false, false, false}, []bool{false, false, false}},
 		{"", []bool{false, false, false}, []bool{false, false, false}},
 	} {
@@ -141,6 +142,36 @@ func TestLenientArguments(t *testing.T) {
 			t.Error(err)
 		} else if !check("(two words)") {
 			t.Errorf("%s %v does not hold", i.ID, i.Args)
+		}
+	}
+}
+
+// Cases by hand that no published verdict has.
+func TestHardCases(t *testing.T) {
+	type args = map[string]any
+	for _, tt := range []struct {
+		id   string
+		args args
+		text string
+		want bool
+	}{
+		{"detectable_format:multiple_sections", args{"section_spliter": "Section", "num_sections": 1}, "Section 1", true},
+		{"detectable_format:multiple_sections", args{"section_spliter": "Section", "num_sections": 1}, "Section1", true},
+		{"detectable_format:multiple_sections", args{"section_spliter": "Section", "num_sections": 1}, "Section  1", false},
+		{"length_constraints:nth_paragraph_first_word",
+			args{"num_paragraphs": 1, "nth_paragraph": 2, "first_word": "a"}, "a", false},
+		{"length_constraints:nth_paragraph_first_word",
+			args{"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "b"}, "a\n\n\n\nb", false}, // the second is blank
+		{"keywords:forbidden_words", args{"forbidden_words": []any{"art"}}, "party art", false},
+		{"keywords:forbidden_words", args{"forbidden_words": []any{"aa"}}, "aaa aa", false},
+		{"keywords:forbidden_words", args{"forbidden_words": []any{"é"}}, "éé", true},
+		{"keywords:letter_frequency", args{"letter": "#", "let_frequency": 2, "let_relation": "at least"}, "#a #b", true},
+	} {
+		check, err := Instruction{tt.id, tt.args}.Check()
+		if err != nil {
+			t.Error(err)
+		} else if got := check(tt.text); got != tt.want {
+			t.Errorf("%s %v of %q: %v", tt.id, tt.args, tt.text, got)
 		}
 	}
 }

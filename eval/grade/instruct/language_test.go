@@ -102,6 +102,8 @@ func TestEnglishCase(t *testing.T) {
 		{"4 + 4", false, false}, // no letters
 		{"ǅ", false, false},     // neither large nor small
 		{"I.", true, false},
+		{"THE BOAT AND ǅ", false, false},
+		{"the boat and ǅ", false, false},
 	} {
 		if capital(tt.text) != tt.capital || lowercase(tt.text) != tt.lowercase {
 			t.Errorf("%q: %v, %v", tt.text, capital(tt.text), lowercase(tt.text))

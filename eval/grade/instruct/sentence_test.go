@@ -23,6 +23,11 @@ func TestSentences(t *testing.T) {
 		"no. 5 is here. no. 6 is not.":      4,
 		"It was in the U.S. The end.":       2,
 		"What?! No!":                        2,
+		"Route 66. International fame.":     1, // a collocation of a number
+		"Route 66. Pacific fame.":           2,
+		"It was Mr. The. He went.":          3, // "the." is known as "the"
+		"B. Smith came.":                    1,
+		"the post-Dr. Jones came":           1, // the part after the hyphen is abbreviated
 		"a.b.c. D":                          2,
 	} {
 		if got := english().count(text); got != want {
