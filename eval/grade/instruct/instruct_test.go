@@ -165,6 +165,7 @@ func TestHardCases(t *testing.T) {
 		{"keywords:forbidden_words", args{"forbidden_words": []any{"art"}}, "party art", false},
 		{"keywords:forbidden_words", args{"forbidden_words": []any{"aa"}}, "aaa aa", false},
 		{"keywords:forbidden_words", args{"forbidden_words": []any{"é"}}, "éé", true},
+		{"keywords:forbidden_words", args{"forbidden_words": []any{"a a"}}, "ba a a", false}, // behind one that overlaps
 		{"keywords:letter_frequency", args{"letter": "#", "let_frequency": 2, "let_relation": "at least"}, "#a #b", true},
 	} {
 		check, err := Instruction{tt.id, tt.args}.Check()
