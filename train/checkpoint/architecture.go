@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -55,12 +56,13 @@ type feature func(r *settings, c *model.Config)
 // writer writes settings of some classes into the values of a config.json.
 type writer func(v map[string]any, a architecture, c model.Config)
 
-// architectures lists all readable classes, in the order that writing tries them.
-func architectures() []architecture {
+// architectures lists all readable classes, in the order that writing tries them. Callers share the list and do not
+// change it: a row is large, and writing a config.json asks for them once for each class that it tries.
+var architectures = sync.OnceValue(func() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
 		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats(),
 		layerNorms())
-}
+})
 
 // llamas have Llama's block.
 func llamas() []architecture {
