@@ -145,6 +145,7 @@ static void allocate(void) {
 	if (cluster.stacks) return;
 	const int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	cluster.stacks = mmap(NULL, (size_t)STACK * MAX_THREADS, access, flags, -1, 0);
+	madvise(cluster.stacks, (size_t)STACK * MAX_THREADS, MADV_HUGEPAGE); // threads take turns too fast for small pages' TLB
 	for (int i = 0; i < MAX_BLOCKS; i++) {
 		cluster.block[i].shared = mmap(NULL, SHARED_ROOM + PAGE, access, flags, -1, 0);
 		mprotect(cluster.block[i].shared + SHARED_ROOM, PAGE, PROT_NONE);
