@@ -17,7 +17,7 @@ import "embed"
 //go:embed kernels/cuda/cublaslt/*.go kernels/cuda/cublaslt/*/*.c
 //go:embed kernels/peers/*.py kernels/peers/*.sh
 //go:embed train/*.go train/*/*.go train/*/*/*.go train/published/models.jsonl
-//go:embed eval/*.go eval/*/*.go eval/*/*/*.go eval/grade/instruct/languages.txt
+//go:embed eval/*.go eval/*/*.go eval/*/*/*.go eval/grade/instruct/*.txt
 //go:embed eval/layout/*.py eval/published/*.json
 //go:embed experiments/*/*.go
 //go:embed harness/*/*.go harness/*/*/*.go harness/*/*/*.c harness/*/*/*.h harness/*/*/*/*.c

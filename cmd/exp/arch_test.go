@@ -22,10 +22,10 @@ func lawOfTheTree() law {
 			"github.com/parquet-go/parquet-go": {"eval/rows", "experiments/trackers"},                                // data sets of other programs; metrics for them
 			"github.com/neurosnap/sentences":   {"eval/grade/instruct"},                                              // the Punkt model of English, for counts of sentences
 			"github.com/urfave/cli/v2":         {"cmd/exp/cli"},
-			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"}, // columns of what a terminal shows; graphemes of SentencePiece's table
-			"github.com/dlclark/regexp2":       {"train/tokenizer"},                 // split patterns of tokenizer files: look-ahead, \p{…}
-			"golang.org/x/text":                {"train/tokenizer"},                 // normal forms of Unicode
-			"github.com/aymanbagabas/go-udiff": {"harness/differ"},                  // unified diffs of sources
+			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"},        // columns of what a terminal shows; graphemes of SentencePiece's table
+			"github.com/dlclark/regexp2":       {"train/tokenizer"},                        // split patterns of tokenizer files: look-ahead, \p{…}
+			"golang.org/x/text":                {"train/tokenizer", "eval/grade/instruct"}, // normal forms of Unicode
+			"github.com/aymanbagabas/go-udiff": {"harness/differ"},                         // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/mathext":       {"eval/stat"}, // quantiles: package distuv compiles linear algebra as well
 			"gonum.org/v1/plot":                {"reports/figure"},

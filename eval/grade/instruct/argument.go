@@ -8,21 +8,22 @@ import (
 
 // whole returns the whole number that v is. Files in Parquet have numbers with a fraction of 0.
 func whole(v any) (int, bool) {
-	var x float64
+	x, ok := number(v)
+	return int(x), ok && x == math.Trunc(x) && math.Abs(x) <= 1<<31
+}
+
+// number returns the number that v is.
+func number(v any) (float64, bool) {
 	switch v := v.(type) {
 	case int:
-		return v, true
+		return float64(v), true
 	case float64:
-		x = v
+		return v, true
 	case json.Number:
-		var err error
-		if x, err = v.Float64(); err != nil {
-			return 0, false
-		}
-	default:
-		return 0, false
+		x, err := v.Float64()
+		return x, err == nil
 	}
-	return int(x), x == math.Trunc(x) && math.Abs(x) <= 1<<31
+	return 0, false
 }
 
 // longestShown is the length from which a value is cut in an error, in bytes.

@@ -1,10 +1,14 @@
 // Package instruct checks whether a response follows verifiable instructions, such as "at least 300 words" or "no
 // commas". It knows the instructions of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language
-// Models, arXiv 2311.07911) and follows the rules of its published program.
+// Models, arXiv 2311.07911), and those of IFBench and for training with it (Pyatkin et al. 2025, Generalizing
+// Verifiable Instruction Following, arXiv 2507.02833). It follows the rules of the published programs: IFEval's in
+// lm-eval, IFBench at db69a6f, and IFEvalG of open-instruct at e6c3044. Where those check less than their prompt asks
+// for, so does this package, and comments say so; where they break off with an error, a response does not follow.
 //
 // Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
-// expressions. The published program draws random numbers in two places, and this package does not: scripts and
-// function words tell languages apart (language.go), and a letter to count may be any character.
+// expressions. The published programs draw random numbers for arguments that a row lacks; here those are errors. Three
+// things differ: scripts and function words tell languages apart (language.go), a letter to count may be any character,
+// and a list of words tells verbs from others (verb.go).
 package instruct
 
 import (
@@ -30,7 +34,9 @@ type maker func(a *arguments) Check
 // makers maps the id of every instruction to its maker.
 func makers() map[string]maker {
 	all := map[string]maker{}
-	for _, family := range []map[string]maker{keywordMakers(), lengthMakers(), formatMakers(), wholeMakers()} {
+	for _, family := range []map[string]maker{keywordMakers(), lengthMakers(), formatMakers(), wholeMakers(),
+		countMakers(), ratioMakers(), wordMakers(), sequenceMakers(), markMakers(), taskMakers(), copyMakers(),
+		edgeMakers()} {
 		maps.Copy(all, family)
 	}
 	return all
@@ -130,6 +136,24 @@ func (a *arguments) text(name string) string {
 	return strip(s)
 }
 
+// word returns an argument that is such a text, or a list whose first element counts, as in open-instruct's rows.
+func (a *arguments) word(name string) string {
+	if list, ok := a.values[name].([]any); ok && len(list) > 0 {
+		first := arguments{values: map[string]any{name: list[0]}}
+		s := first.text(name)
+		a.err = cmp.Or(a.err, first.err)
+		return s
+	}
+	return a.text(name)
+}
+
+// verbatim returns an argument that is such a text, with the white space around it.
+func (a *arguments) verbatim(name string) string {
+	a.text(name)
+	s, _ := a.values[name].(string)
+	return s
+}
+
 // texts returns an argument that is a list of such texts.
 func (a *arguments) texts(name string) []string {
 	var list []string
@@ -158,6 +182,15 @@ func (a *arguments) count(name string, least int) int {
 		a.fail("%s must be a whole number from %d, not %v", name, least, shown(a.values[name]))
 	}
 	return n
+}
+
+// share returns an argument that is a number of percent.
+func (a *arguments) share(name string) float64 {
+	x, ok := number(a.values[name])
+	if !ok || !(x >= 0 && x <= 100) {
+		a.fail("%s must be a number of percent from 0 to 100, not %v", name, shown(a.values[name]))
+	}
+	return x
 }
 
 // relation returns how an argument wants a count to be compared.

@@ -2,15 +2,17 @@ package instruct
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// published are verdicts of the published program, one character for each response.
+// published are verdicts of the published programs, one character for each response.
 type published struct {
 	Responses []string
 	Cases     []struct {
@@ -20,14 +22,31 @@ type published struct {
 	}
 }
 
-func readPublished(t *testing.T) (p published) {
+// readPublished reads testdata/NAME. In the newer file a hexadecimal digit has four verdicts.
+func readPublished(t *testing.T, name string) (p published) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/ifeval.json")
+	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &p); err != nil {
 		t.Fatal(err)
+	}
+	for i := range p.Cases {
+		for _, verdicts := range []*string{&p.Cases[i].Strict, &p.Cases[i].Loose} {
+			if len(*verdicts) == len(p.Responses) {
+				continue
+			}
+			bits := ""
+			for _, digit := range *verdicts {
+				four, err := strconv.ParseUint(string(digit), 16, 4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bits += fmt.Sprintf("%04b", four)
+			}
+			*verdicts = bits[:len(p.Responses)]
+		}
 	}
 	return p
 }
@@ -39,27 +58,28 @@ func guessesLanguage(id string) bool {
 }
 
 func TestPublishedVerdicts(t *testing.T) {
-	p := readPublished(t)
-	seen := map[string]bool{}
-	for _, c := range p.Cases {
-		seen[c.ID] = true
-		if guessesLanguage(c.ID) {
-			continue
-		}
-		check, err := Instruction{c.ID, c.Args}.Check()
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		for rules, want := range map[Rules]string{Strict: c.Strict, Loose: c.Loose} {
-			for i, r := range p.Responses {
-				if got := Followed([]Check{check}, r, rules)[0]; got != (want[i] == '1') {
-					t.Errorf("%s %v %s: %v for %q", c.ID, c.Args, rules, got, r)
+	seen := map[string]bool{"language:response_language": true, "words:start_verb": true} // tested on their own
+	for _, name := range []string{"ifeval.json", "ifbench.json"} {
+		p := readPublished(t, name)
+		for _, c := range p.Cases {
+			seen[c.ID] = true
+			if guessesLanguage(c.ID) {
+				continue
+			}
+			check, err := Instruction{c.ID, c.Args}.Check()
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			for rules, want := range map[Rules]string{Strict: c.Strict, Loose: c.Loose} {
+				for i, r := range p.Responses {
+					if got := Followed([]Check{check}, r, rules)[0]; got != (want[i] == '1') {
+						t.Errorf("%s %v %s: %v for %q", c.ID, c.Args, rules, got, r)
+					}
 				}
 			}
 		}
 	}
-	seen["language:response_language"] = true
 	for _, id := range IDs() {
 		if !seen[id] {
 			t.Errorf("%s has no published verdicts", id)

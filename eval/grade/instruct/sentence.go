@@ -16,10 +16,18 @@ import (
 type punkt struct {
 	*sentences.Storage
 	number *regexp.Regexp
+	curly  bool // “ ‘ « and their like are quotation marks, as of NLTK 3.10
 }
 
 // english returns the splitter for English, which IFEval uses for every language.
-var english = sync.OnceValue(func() *punkt {
+var english = sync.OnceValue(func() *punkt { return &punkt{trained(), numbersRead(), true} })
+
+// english39 returns the splitter with the rules of NLTK 3.9, which IFBench and open-instruct pin.
+var english39 = sync.OnceValue(func() *punkt { return &punkt{trained(), numbersRead(), false} })
+
+func numbersRead() *regexp.Regexp { return regexp.MustCompile(`^-?[.,]?\p{Nd}[\p{Nd},.-]*\.?$`) }
+
+var trained = sync.OnceValue(func() *sentences.Storage {
 	training, err := data.Asset("data/english.json")
 	if err != nil {
 		panic(err) // it is part of the program
@@ -28,36 +36,47 @@ var english = sync.OnceValue(func() *punkt {
 	if err != nil {
 		panic(err)
 	}
-	return &punkt{model, regexp.MustCompile(`^-?[.,]?\p{Nd}[\p{Nd},.-]*\.?$`)}
+	return model
 })
 
-// count returns the number of sentences of a text. Closing quotation marks and brackets at the beginning of a sentence
-// belong to the one before, and may be all of it.
-func (p *punkt) count(text string) (n int) {
+// count returns the number of sentences of a text.
+func (p *punkt) count(text string) int { return len(p.split(text)) }
+
+// split returns the sentences of a text. Closing quotation marks and brackets at the beginning of a sentence belong to
+// the one before, and may be all of it.
+func (p *punkt) split(text string) (list []string) {
 	s := []rune(text)
+	var breaks []context
+	for _, c := range p.contexts(s) {
+		if p.breaks(c.words) {
+			breaks = append(breaks, c)
+		}
+	}
 	end := len([]rune(strings.TrimRightFunc(text, isSpace)))
 	from := 0
-	add := func(to int) {
-		if from > 0 {
-			from += closing(s[from:max(from, to)])
+	for i, c := range breaks {
+		stop := end // of the next sentence
+		if i+1 < len(breaks) {
+			stop = breaks[i+1].at + 1
+		}
+		to, n := c.at+1, p.closing(s[c.next:max(c.next, stop)])
+		if n > 0 {
+			to = c.next + len([]rune(strings.TrimRightFunc(string(s[c.next:c.next+n]), isSpace)))
 		}
 		if from < to {
-			n++
+			list = append(list, string(s[from:to]))
 		}
+		from = c.next + n
 	}
-	for _, c := range contexts(s) {
-		if p.breaks(c.words) {
-			add(c.at + 1)
-			from = c.next
-		}
+	if from < end {
+		list = append(list, string(s[from:end]))
 	}
-	add(end)
-	return n
+	return list
 }
 
 // closing returns the length of closing marks, and of the white space after them, at the beginning.
-func closing(s []rune) (n int) {
-	for n < len(s) && strings.ContainsRune(`"')]}‘’“”«»`, s[n]) {
+func (p *punkt) closing(s []rune) (n int) {
+	for n < len(s) && (strings.ContainsRune(`"')]}`, s[n]) || p.curly && isCurly(s[n])) {
 		n++
 	}
 	marks := n
@@ -78,14 +97,14 @@ type context struct {
 
 // contexts finds the marks . ? ! before white space and a word, or before other punctuation. Of marks within one word
 // only the last counts.
-func contexts(s []rune) (list []context) {
+func (p *punkt) contexts(s []rune) (list []context) {
 	var last context
 	from, to := 0, 0 // the word before the last mark
 	for at, r := range s {
 		if !isEnd(r) {
 			continue
 		}
-		after, next, ok := following(s, at+1)
+		after, next, ok := p.following(s, at+1)
 		if !ok {
 			continue
 		}
@@ -109,8 +128,8 @@ func contexts(s []rune) (list []context) {
 }
 
 // following finds what comes after a mark: where it ends, and where a sentence that follows would begin.
-func following(s []rune, i int) (end, next int, ok bool) {
-	if i < len(s) && isMark(s[i]) {
+func (p *punkt) following(s []rune, i int) (end, next int, ok bool) {
+	if i < len(s) && p.isMark(s[i]) {
 		return i + 1, i, true
 	}
 	next = i
@@ -129,7 +148,11 @@ func following(s []rune, i int) (end, next int, ok bool) {
 func isEnd(r rune) bool { return r == '.' || r == '?' || r == '!' }
 
 // isMark reports whether a rune stands alone and ends the word before it.
-func isMark(r rune) bool { return strings.ContainsRune(`)";}]*:@'({[!?‘’“”«»`, r) }
+func (p *punkt) isMark(r rune) bool {
+	return strings.ContainsRune(`)";}]*:@'({[!?`, r) || p.curly && isCurly(r)
+}
+
+func isCurly(r rune) bool { return strings.ContainsRune("‘’“”«»", r) }
 
 // token is a word or a mark within a context.
 type token struct {
@@ -165,7 +188,7 @@ func (p *punkt) tokens(s []rune) (list []token) {
 		case strings.ContainsRune("(\"`{[:;&#*@)}]-,", s[i]):
 			n = 1
 		default:
-			for n = 1; i+n < len(s) && !endsWord(s[i+n:]); {
+			for n = 1; i+n < len(s) && !p.endsWord(s[i+n:]); {
 				n++
 			}
 		}
@@ -187,11 +210,11 @@ func (p *punkt) tokens(s []rune) (list []token) {
 }
 
 // endsWord reports whether a word ends where s begins.
-func endsWord(s []rune) bool {
-	if isSpace(s[0]) || isMark(s[0]) || run(s) > 0 {
+func (p *punkt) endsWord(s []rune) bool {
+	if isSpace(s[0]) || p.isMark(s[0]) || run(s) > 0 {
 		return true
 	}
-	return s[0] == ',' && (len(s) == 1 || isSpace(s[1]) || isMark(s[1]) || run(s[1:]) > 0)
+	return s[0] == ',' && (len(s) == 1 || isSpace(s[1]) || p.isMark(s[1]) || run(s[1:]) > 0)
 }
 
 // run returns the length of --, of .., or of ". . ." at the beginning, and 0 if there is none.
