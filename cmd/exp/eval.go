@@ -48,7 +48,7 @@ func evalCommand(a *app) *cli.Command {
 			"; verl means, for each problem, the grader that verl picks for its data source. The graders of " +
 			"programs run them in the sandbox: code by our rules, code_upstream by the published ones (they " +
 			"accept some wrong outputs), code_partial by the share of passed tests. ifeval and ifeval_loose check " +
-			"the instructions of IFEval's prompts.",
+			"the instructions of the prompts of IFEval and IFBench.",
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # a run's final weights on a suite of the store",
 			"exp eval DIR --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +

@@ -96,6 +96,9 @@ func Catalog() []Known {
 
 		{Name: "ifeval", About: "prompts with instructions that a program can check", Source: "hub: google/IFEval",
 			License: "Apache-2.0", Counts: []int{541}, Graders: task.InstructionGraders()},
+		{Name: "ifbench", About: "prompts with other such instructions, for models trained on those of IFEval",
+			Source: "github.com/allenai/IFBench", License: "ODC-BY-1.0", Counts: []int{300},
+			Graders: task.InstructionGraders()},
 
 		{Name: "humaneval", About: "write the body of a Python function, given its head",
 			Source: "github.com/openai/human-eval", License: "MIT", Counts: []int{164}, Graders: programs,

@@ -279,8 +279,8 @@ func aboutTask(path string) string {
   A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}, or has numbers and
   target in verl's reward_model.ground_truth. Task code takes the rows of HumanEval, MBPP,
   EvalPlus, LiveCodeBench, CodeElo, TACO, APPS, CodeContests, verl and DeepCoder. Task
-  instructions takes the rows of IFEval, {"prompt": "Write 300 words without commas.",
-  "instruction_id_list": ["punctuation:no_comma", …], "kwargs": [{}, …]}, or
+  instructions takes the rows of IFEval and IFBench, {"prompt": "Write 300 words without
+  commas.", "instruction_id_list": ["punctuation:no_comma", …], "kwargs": [{}, …]}, or
   of open-instruct, with the same in ground_truth. Training skips rows
   without an answer or tests, and equal ones (answers and data.keep included).
 `

@@ -71,7 +71,7 @@ func taskKinds() []taskKind {
     mem_limit: 512MiB`},
 		{name: "instructions", files: true, columns: true,
 			stages: at(Train, EvalScore), keys: instructionsKeys, prompt: 1024, answer: 1024, starter: `
-  instructions: {rules: strict, partial: true} # what IFEval checks; the reward is the share followed`},
+  instructions: {rules: strict, partial: true} # as in IFEval and IFBench; the reward is the share followed`},
 		{name: PromptsTask, files: true, columns: true,
 			stages: at(Train, EvalScore), keys: promptsKeys, prompt: 512, answer: 512, starter: `
   prompts: {pass: 1}        # the score from which a completion counts as right`},

@@ -39,6 +39,12 @@ func repeatsItself(s string) bool {
 func repeatSpan(last int) maker {
 	return func(a *arguments) Check {
 		prompt, from, to := []rune(a.verbatim("prompt_to_repeat")), a.count("n_start", 0), a.count("n_end", 0)
+		if to < from {
+			a.fail("n_end is %d, below n_start, %d", to, from)
+		}
+		if a.err != nil {
+			return nil
+		}
 		to = min(to+last, len(prompt))
 		span := strip(string(prompt[min(from, to):to]))
 		return func(s string) bool { return same(strip(s), span) }

@@ -34,6 +34,9 @@ func countMakers() map[string]maker {
 
 func wordCountRange(a *arguments) Check {
 	least, most := a.count("min_words", 0), a.count("max_words", 0)
+	if most < least {
+		a.fail("max_words is %d, below min_words, %d", most, least)
+	}
 	one := regexp.MustCompile(word + "+")
 	return func(s string) bool {
 		n := len(one.FindAllStringIndex(s, -1))

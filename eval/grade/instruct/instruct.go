@@ -51,7 +51,7 @@ func (i Instruction) Check() (Check, error) {
 	name := strings.TrimSpace(i.ID)
 	make, ok := all[name]
 	if !ok {
-		return nil, fmt.Errorf("unknown instruction %q; known: %s", i.ID, strings.Join(IDs(), ", "))
+		return nil, fmt.Errorf("unknown instruction %q; known: %s", i.ID, strings.Join(nearest(name), ", "))
 	}
 	a := &arguments{values: i.Args}
 	check := make(a)
@@ -59,6 +59,23 @@ func (i Instruction) Check() (Check, error) {
 		return nil, fmt.Errorf("instruction %s: %w", name, a.err)
 	}
 	return check, nil
+}
+
+// nearest lists the ids of the same family as an unknown one, which is what stands before the colon; or all families.
+func nearest(name string) []string {
+	family, _, _ := strings.Cut(name, ":")
+	var same, families []string
+	for _, id := range IDs() {
+		f, _, _ := strings.Cut(id, ":")
+		if f == family {
+			same = append(same, id)
+		}
+		families = append(families, f+":…")
+	}
+	if len(same) > 0 {
+		return same
+	}
+	return slices.Compact(families)
 }
 
 // Rules say which readings of a response count.

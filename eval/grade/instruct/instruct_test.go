@@ -121,7 +121,11 @@ func TestBadInstructions(t *testing.T) {
 		args args
 		want string
 	}{
-		{"length_constraints:words", nil, `unknown instruction "length_constraints:words"; known: change_case:`},
+		{"length_constraints:words", nil, `unknown instruction "length_constraints:words"; known: ` +
+			"length_constraints:nth_paragraph_first_word, length_constraints:number_paragraphs, "},
+		{"count:", nil, `unknown instruction "count:"; known: count:conjunctions, count:count_increment_word, `},
+		{"words", nil, `unknown instruction "words"; known: words:alphabet, `},
+		{"length:words", nil, `unknown instruction "length:words"; known: change_case:…, combination:…, copy:…, count:…, `},
 		{"length_constraints:number_words", args{"num_words": 3.5, "relation": "at least"},
 			"instruction length_constraints:number_words: num_words must be a whole number from 0, not 3.5"},
 		{"length_constraints:number_words", args{"num_words": -1, "relation": "at least"}, "from 0, not -1"},
@@ -139,6 +143,28 @@ func TestBadInstructions(t *testing.T) {
 		{"startend:end_checker", args{"end_phrase": strings.Repeat("x", 99) + "\n", "other": 1}, ""},
 		{"length_constraints:nth_paragraph_first_word", args{"num_paragraphs": 2, "nth_paragraph": 0, "first_word": "a"},
 			"nth_paragraph must be a whole number from 1, not 0"},
+		{"count:word_count_range", args{"min_words": 3.0}, "max_words must be a whole number from 0, not nothing"},
+		{"count:word_count_range", args{"min_words": -3, "max_words": 5}, "min_words must be a whole number from 0, not -3"},
+		{"count:word_count_range", args{"min_words": 6, "max_words": 5}, "max_words is 5, below min_words, 6"},
+		{"count:numbers", nil, "instruction count:numbers: N must be a whole number from 0, not nothing"},
+		{"count:words_japanese", args{"N": 0}, "N must be a whole number from 1, not 0"},
+		{"ratio:stop_words", args{"percentage": 101}, "percentage must be a number of percent from 0 to 100, not 101"},
+		{"ratio:overlap", args{"percentage": "5", "reference_text": "a"}, `from 0 to 100, not "5"`},
+		{"ratio:overlap", args{"percentage": 5.5}, "reference_text must be a text with something in it, not nothing"},
+		{"sentence:keyword", args{"word": "a", "N": 0}, "N must be a whole number from 1, not 0"},
+		{"count:keywords_multiple", args{"keyword1": "a", "keyword2": "b", "keyword3": "c", "keyword4": "d"}, "keyword5 must"},
+		{"repeat:repeat_span", args{"prompt_to_repeat": "abc", "n_start": -1, "n_end": 2}, "n_start must be a whole number"},
+		{"repeat:repeat_span", args{"prompt_to_repeat": "abc", "n_start": 2, "n_end": 99}, ""},
+		{"repeat:repeat_span", args{"prompt_to_repeat": "abc", "n_start": 3, "n_end": 1},
+			"n_end is 1, below n_start, 3"},
+		{"copy:repeat_phrase", args{"phrase": " ", "small_n": 2}, "phrase must be a text with something in it"},
+		{"copy:repeat_phrase", args{"phrase": "a b", "small_n": 0}, "small_n must be a whole number from 1, not 0"},
+		{"copy:copying_multiple", args{"prompt_to_repeat": "a"}, "N must be a whole number from 1, not nothing"},
+		{"first_word:first_word_sent", args{"first_word": []any{7}}, "first_word must be a text with something in it, not 7"},
+		{"first_word:first_word_answer", args{"first_word": []any{"a"}}, `first_word must be a text with something in it, not ["a"]`},
+		{"letters:letter_counting", args{"N": 3, "relation": "exactly"}, `relation must be "at least" or "less than"`},
+		{"format:options", args{}, "options must be a text"},
+		{"keywords:exclude_word_harder", args{"instruction": "a b"}, "keyword must be a text with something in it, not nothing"},
 	} {
 		_, err := Instruction{tt.id, tt.args}.Check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -207,7 +233,10 @@ func FuzzChecks(f *testing.F) {
 			"num_sentences": 1, "num_paragraphs": 1, "nth_paragraph": 1, "first_word": word, "num_placeholders": 1,
 			"postscript_marker": word, "num_bullets": 1, "num_highlights": 1, "num_sections": 1, "section_spliter": word,
 			"prompt_to_repeat": word, "end_phrase": word, "language": "en", "capital_frequency": 1,
-			"capital_relation": "at least"}
+			"capital_relation": "at least", "min_words": 1, "max_words": 9, "N": 1, "small_n": 1, "percentage": 9,
+			"reference_text": word, "word": word, "n": 1, "m": 1, "options": word, "sep": word, "keyword1": word,
+			"keyword2": word, "keyword3": word, "keyword4": word, "keyword5": word, "phrase": word, "n_start": 0, "n_end": 1,
+			"n_sent": 1, "n_words": 1, "last_word": word}
 		for _, id := range IDs() {
 			if check, err := (Instruction{id, args}).Check(); err == nil {
 				Followed([]Check{check}, response, Loose)

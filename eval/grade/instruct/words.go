@@ -17,6 +17,7 @@ func wordMakers() map[string]maker {
 		"count:words_japanese": wordsInJapanese,
 
 		"words:odd_even_syllables": func(*arguments) Check { return alternatingSyllables },
+		"words:start_verb":         func(*arguments) Check { return startsWithVerb },
 
 		"keywords:no_adjacent_consecutive":  func(*arguments) Check { return noNeighbors },
 		"keywords:exclude_word_harder":      excludedWord,
