@@ -7,8 +7,8 @@
 //
 // Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
 // expressions. The published programs draw random numbers for arguments that a row lacks; here those are errors. Three
-// things differ: scripts and function words tell languages apart (language.go), a letter to count may be any character,
-// and a list of words tells verbs from others (verb.go).
+// things differ: scripts and function words tell languages apart (language.go), a letter to count may be any
+// character, and a list of words tells verbs from others (verb.go).
 package instruct
 
 import (
@@ -150,8 +150,11 @@ func (a *arguments) text(name string) string {
 	if !ok || strip(s) == "" {
 		a.fail("%s must be a text with something in it, not %v", name, shown(a.values[name]))
 	}
-	return strip(s)
+	return strip(valid(s))
 }
+
+// valid puts U+FFFD for bytes that are no text: regular expressions cannot have them.
+func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // word returns an argument that is such a text, or a list whose first element counts, as in open-instruct's rows.
 func (a *arguments) word(name string) string {
@@ -168,7 +171,7 @@ func (a *arguments) word(name string) string {
 func (a *arguments) verbatim(name string) string {
 	a.text(name)
 	s, _ := a.values[name].(string)
-	return s
+	return valid(s)
 }
 
 // texts returns an argument that is a list of such texts.
@@ -188,6 +191,10 @@ func (a *arguments) texts(name string) []string {
 	}
 	if len(list) == 0 || slices.Contains(list, "") {
 		a.fail("%s must be a list of texts, not %v", name, shown(a.values[name]))
+	}
+	list = slices.Clone(list)
+	for i, s := range list {
+		list[i] = valid(s)
 	}
 	return list
 }

@@ -227,6 +227,7 @@ func FuzzChecks(f *testing.F) {
 	for _, text := range []string{"", "a", "*a*\n- b\n***\n", "\xff. A", "P.S. «x.» . . . a--b ..."} {
 		f.Add(text, "k")
 	}
+	f.Add("a", "\x88")
 	f.Fuzz(func(t *testing.T, response, word string) {
 		args := map[string]any{"keywords": []any{word}, "keyword": word, "forbidden_words": []any{word}, "letter": word,
 			"frequency": 1, "relation": "at least", "let_frequency": 1, "let_relation": "less than", "num_words": 1,
@@ -248,9 +249,11 @@ func FuzzChecks(f *testing.F) {
 func BenchmarkFollowed(b *testing.B) {
 	text := strings.Repeat("The boat left at noon. Nobody waved, and nobody wept.\n", 40)
 	for _, id := range []string{"length_constraints:number_sentences", "change_case:capital_word_frequency",
-		"language:response_language", "keywords:forbidden_words"} {
+		"language:response_language", "keywords:forbidden_words", "count:pronouns", "sentence:increment",
+		"keywords:start_end", "last_word:last_word_sent"} {
 		check, err := Instruction{id, map[string]any{"num_sentences": 1, "relation": "less than", "capital_frequency": 99,
-			"capital_relation": "at least", "language": "de", "forbidden_words": []any{"boat"}}}.Check()
+			"capital_relation": "at least", "language": "de", "forbidden_words": []any{"boat"}, "N": 9, "small_n": 0,
+			"last_word": "wept"}}.Check()
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -27,11 +27,14 @@ func numberOfSentences(a *arguments) Check {
 	return func(s string) bool { return compare(english().count(s), want) }
 }
 
-// numberOfParagraphs counts what the divider *** separates. Only the first and the last part may be blank, and do
-// not count then.
-func numberOfParagraphs(a *arguments) Check {
-	want := a.count("num_paragraphs", 0)
-	divider := regexp.MustCompile(space + `?\*\*\*` + space + `?`)
+// numberOfParagraphs counts what the divider *** separates.
+func numberOfParagraphs(a *arguments) Check { return paragraphs(stars(), a.count("num_paragraphs", 0)) }
+
+func stars() *regexp.Regexp { return regexp.MustCompile(space + `?\*\*\*` + space + `?`) }
+
+// paragraphs wants so many paragraphs between dividers. Only the first and the last part may be blank, and do not
+// count then.
+func paragraphs(divider *regexp.Regexp, want int) Check {
 	return func(s string) bool {
 		parts := divider.Split(s, -1)
 		n := len(parts)

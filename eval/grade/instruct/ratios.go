@@ -20,14 +20,14 @@ func ratioMakers() map[string]maker {
 // stopWords are the ones of NLTK's list for English that are words to the published program, which splits at
 // apostrophes.
 var stopWords = sync.OnceValue(func() map[string]bool {
-	return setOf("i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her " +
-		"hers herself it its itself they them their theirs themselves what which who whom this that these those am " +
-		"is are was were be been being have has had having do does did doing a an the and but if or because as " +
-		"until while of at by for with about against between into through during before after above below to from " +
-		"up down in out on off over under again further then once here there when where why how all any both each " +
-		"few more most other some such no nor not only own same so than too very s t can will just don should now d " +
-		"ll m o re ve y ain aren couldn didn doesn hadn hasn haven isn ma mightn mustn needn shan shouldn wasn weren " +
-		"won wouldn")
+	return setOf("i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she " +
+		"her hers herself it its itself they them their theirs themselves what which who whom this that " +
+		"these those am is are was were be been being have has had having do does did doing a an the and " +
+		"but if or because as until while of at by for with about against between into through during " +
+		"before after above below to from up down in out on off over under again further then once here " +
+		"there when where why how all any both each few more most other some such no nor not only own same " +
+		"so than too very s t can will just don should now d ll m o re ve y ain aren couldn didn doesn " +
+		"hadn hasn haven isn ma mightn mustn needn shan shouldn wasn weren won wouldn")
 })
 
 func stopWordShare(a *arguments) Check {

@@ -14,10 +14,11 @@ func sequenceMakers() map[string]maker {
 		"words:last_first":                func(*arguments) Check { return lastFirst },
 		"words:paragraph_last_first":      func(*arguments) Check { return paragraphsLastFirst },
 
-		"paragraphs:paragraphs":              func(*arguments) Check { return twoParagraphs(stars()) },
-		"paragraphs:paragraphs2":             func(*arguments) Check { return twoParagraphs(regexp.MustCompile("\n\n")) },
 		"count:counting_composition":         composition,
 		"detectable_format:sentence_hyphens": func(*arguments) Check { return hyphenated },
+
+		"paragraphs:paragraphs":  func(*arguments) Check { return paragraphs(stars(), 2) },
+		"paragraphs:paragraphs2": func(*arguments) Check { return paragraphs(regexp.MustCompile("\n\n"), 2) },
 	}
 }
 
@@ -97,27 +98,6 @@ func paragraphsLastFirst(s string) bool {
 		}
 	}
 	return true
-}
-
-// stars is the divider *** of paragraphs.
-func stars() *regexp.Regexp { return regexp.MustCompile(space + `?\*\*\*` + space + `?`) }
-
-// twoParagraphs wants two paragraphs; those at the ends may be blank and do not count then.
-func twoParagraphs(divider *regexp.Regexp) Check {
-	return func(s string) bool {
-		parts := divider.Split(s, -1)
-		n := len(parts)
-		for i, part := range parts {
-			if strip(part) != "" {
-				continue
-			}
-			if i > 0 && i < len(parts)-1 {
-				return false
-			}
-			n--
-		}
-		return n == 2
-	}
 }
 
 // composition wants three paragraphs between *** of so many sentences, of so many tokens each. Punctuation counts as

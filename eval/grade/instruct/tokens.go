@@ -65,7 +65,8 @@ var tokenRules = sync.OnceValue(func() []tokenRule {
 		{`"`, `\A"`, "``"},
 		{"`", "``", " `` "},
 		{`"'`, `([ (\[{<])("|'')`, "${1} `` "},
-		{"'", loneLetter, "' ${1}${2}"}, {"'", loneLetter, "' ${1}${2}"}, // twice: two may share the mark between them
+		{"'", loneLetter, "' ${1}${2}"},
+		{"'", loneLetter, "' ${1}${2}"}, // again: two may share the mark between them
 		{".", `([^.])\.([\])}>"'»”’ ]*)` + space + `*\z`, "${1} . ${2} "}, // the period at the end of the sentence
 		{":,", `([:,])([^\p{Nd}])`, " ${1} ${2}"},
 		{":,", `[:,]\z`, " ${0} "},

@@ -16,9 +16,9 @@ import (
 //go:embed verbs.txt
 var verbLines string
 
-// verbTable tells verbs from other words by the sum of two numbers, but for some pairs. They were fitted to what NLTK's perceptron tagger,
-// which the published program asks, says of 1,200,000 beginnings: words of English, each with words that follow one in
-// prose. The tagger itself has 130,000 weights for the first word.
+// verbTable tells verbs from other words by the sum of two numbers, but for some pairs. They were fitted to what
+// NLTK's perceptron tagger, which the published program asks, says of 1,200,000 beginnings: words of English, each
+// with words that follow one in prose. The tagger itself has 130,000 weights for the first word.
 type verbTable struct {
 	first, next map[string]int
 	wrong       map[[2]string]bool // first and next word
