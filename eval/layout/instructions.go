@@ -18,10 +18,13 @@ const (
 	idsField    = "instruction_id_list" // IFEval: ids, and their arguments in argsField
 	argsField   = "kwargs"
 	storedField = "data.instructions" // as package task writes them
+
+	functionField = "func_name" // within truthFields, Tulu 3
 )
 
 // truthFields may hold the instructions as open-instruct's training sets have them: a list with one object,
-// instruction_id and kwargs, or its text in Python's spelling.
+// instruction_id and kwargs, or its text in Python's spelling; or, in Tulu 3's, an object with func_name and its
+// arguments.
 func truthFields() []string { return []string{"ground_truth", "reward_model.ground_truth"} }
 
 // OfInstructions reports whether a row has verifiable instructions.
@@ -31,7 +34,8 @@ func OfInstructions(r rows.Row) bool {
 	}
 	return slices.ContainsFunc(truthFields(), func(f string) bool {
 		text, err := r.Text(f)
-		return r.Has(f) && (err != nil || strings.Contains(text, "instruction_id"))
+		return r.Has(f) && (err != nil || strings.Contains(text, "instruction_id") ||
+			strings.Contains(text, functionField))
 	})
 }
 
@@ -132,6 +136,11 @@ func toldInstructions(r rows.Row, field string) ([]instruct.Instruction, error) 
 				continue
 			}
 		case map[string]any:
+			if name, ok := x[functionField].(string); ok {
+				own := withoutNull(x)
+				delete(own, functionField)
+				return []instruct.Instruction{{ID: strings.TrimSpace(name), Args: own}}, nil
+			}
 			var ids []string
 			named, _ := x["instruction_id"].([]any)
 			for _, id := range named {
@@ -144,7 +153,8 @@ func toldInstructions(r rows.Row, field string) ([]instruct.Instruction, error) 
 			}
 			return list, nil
 		}
-		return nil, r.Errorf(field, "not a list with one object that has instruction_id and kwargs")
+		return nil, r.Errorf(field, "neither a list with one object that has instruction_id and kwargs, "+
+			"nor an object with %s", functionField)
 	}
 }
 
@@ -161,9 +171,13 @@ func pairUp(ids []string, args any) ([]instruct.Instruction, error) {
 		if !ok && objects[i] != nil {
 			return nil, errors.New("the arguments of " + id + " are not an object")
 		}
-		own = maps.Clone(own)
-		maps.DeleteFunc(own, func(_ string, v any) bool { return v == nil })
-		list = append(list, instruct.Instruction{ID: strings.TrimSpace(id), Args: own})
+		list = append(list, instruct.Instruction{ID: strings.TrimSpace(id), Args: withoutNull(own)})
 	}
 	return list, nil
+}
+
+func withoutNull(args map[string]any) map[string]any {
+	own := maps.Clone(args)
+	maps.DeleteFunc(own, func(_ string, v any) bool { return v == nil })
+	return own
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"exp/eval/grade/instruct"
 	"exp/eval/rows"
@@ -73,6 +74,44 @@ func TestInstructionRows(t *testing.T) {
 	}
 }
 
+// Rows of IFBench, the second turn of a conversation included, of open-instruct's later training sets and of Tulu 3.
+func TestFurtherInstructionRows(t *testing.T) {
+	for row, want := range map[string]instruct.Instruction{
+		`{"key":"4","prompt":"Write.","instruction_id_list":["count:word_count_range"],"kwargs":[{"N":null,` +
+			`"max_words":73.0,"min_words":71.0}]}`: {ID: "count:word_count_range",
+			Args: map[string]any{"max_words": 73.0, "min_words": 71.0}},
+		`{"key":"4","messages":[{"role":"user","content":"Write."},{"role":"assistant","content":"Yes."},` +
+			`{"role":"user","content":"Once more."}],"instruction_id_list":["format:emoji"],"kwargs":[null]}`: {
+			ID: "format:emoji"},
+		`{"id":"4","messages":[{"role":"user","content":"Write."}],"ground_truth":"[{'instruction_id': ` +
+			`['last_word:last_word_sent'], 'kwargs': [{'last_word': ['noon'], 'N': None}]}]"}`: {
+			ID: "last_word:last_word_sent", Args: map[string]any{"last_word": []any{"noon"}}},
+		`{"id":"4","messages":[{"role":"user","content":"Write."}],"ground_truth":"{\"func_name\": ` +
+			`\"validate_word_constraint\", \"N\": 5, \"quantifier\": \"around\", \"word\": null}"}`: {
+			ID: "validate_word_constraint", Args: map[string]any{"N": 5.0, "quantifier": "around"}},
+		`{"id":"4","prompt":"Write.","ground_truth":{"func_name":"validate_title","N":null}}`: {ID: "validate_title",
+			Args: map[string]any{}},
+	} {
+		problems, _, err := instructionsIn(t, row)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		facts, err := FactsOf(&problems[0])
+		if err != nil || len(facts.Instructions) != 1 || problems[0].ID != "4" {
+			t.Errorf("%s: %q %+v %v", row, problems[0].ID, facts.Instructions, err)
+			continue
+		}
+		if diff := cmp.Diff(want, facts.Instructions[0], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: %s", row, diff)
+		}
+		var r map[string]any
+		if err := json.Unmarshal([]byte(row), &r); err != nil || !OfInstructions(rows.Row{Fields: r}) {
+			t.Errorf("%s: not of instructions, %v", row, err)
+		}
+	}
+}
+
 // Prompts with other instructions are other problems, though their texts are equal.
 func TestInstructionsTellProblems(t *testing.T) {
 	problems, _, err := instructionsIn(t, `{"key":1,"prompt":"a","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}
@@ -91,8 +130,9 @@ func TestBadInstructionRows(t *testing.T) {
 		`{"prompt":"a","instruction_id_list":["punctuation:no_comma"],"kwargs":[3]}`:               "the arguments of punctuation:no_comma are not an object",
 		`{"prompt":"a","instruction_id_list":["punctuation:no_comma"],"kwargs":"[{"}`:              "neither JSON nor Python's",
 		`{"prompt":"a","instruction_id_list":["length_constraints:number_words"],"kwargs":[null]}`: "num_words must be a whole number",
-		`{"prompt":"a","ground_truth":"[1, 2]"}`:                                                   "not a list with one object",
+		`{"prompt":"a","ground_truth":"[1, 2]"}`:                                                   "neither a list with one object",
 		`{"prompt":"a","ground_truth":"{'func_name': 'x'"}`:                                        "neither JSON nor Python's",
+		`{"prompt":"a","ground_truth":"{\"func_name\": \"validate_all\"}"}`:                        `unknown instruction "validate_all"; known: change_case:…`,
 		`{"prompt":"a","data":{"instructions":3}}`:                                                 "not a list of {id, args}",
 		`{"instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}`:                           "no column with a prompt",
 	} {

@@ -84,7 +84,7 @@ func personNames(a *arguments) Check {
 	want := a.count("N", 0)
 	return func(s string) bool {
 		found := map[string]bool{}
-		for _, w := range strings.FieldsFunc(s, func(r rune) bool { return !isWord(r) }) {
+		for _, w := range wordRuns(s) {
 			found[w] = true
 		}
 		n := 0
@@ -168,7 +168,7 @@ func lowercaseWords(a *arguments) Check {
 	most := a.count("N", 1)
 	return func(s string) bool {
 		n := 0
-		for _, w := range strings.FieldsFunc(s, func(r rune) bool { return !isWord(r) }) {
+		for _, w := range wordRuns(s) {
 			if !strings.ContainsFunc(w, func(r rune) bool { return r < 'a' || r > 'z' }) {
 				n++
 			}

@@ -90,22 +90,26 @@ func sections(a *arguments) Check {
 	return func(s string) bool { return len(one.FindAllStringIndex(s, -1)) >= want }
 }
 
-// jsonFormat wants all of the text to be JSON, bare or in a fence of ```. Python's NaN and Infinity count.
+// jsonFormat wants all of the text to be JSON, bare or in a fence of ```.
 func jsonFormat(*arguments) Check {
-	onlyPython := regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`) // or a text, where they mean nothing
 	return func(s string) bool {
 		s = strip(s)
 		for _, open := range []string{"```json", "```Json", "```JSON", "```"} {
 			s = strings.TrimPrefix(s, open)
 		}
-		s = strip(strings.TrimSuffix(s, "```"))
-		return json.Valid([]byte(s)) || json.Valid([]byte(onlyPython.ReplaceAllStringFunc(s, func(t string) string {
-			if t[0] == '"' {
-				return t
-			}
-			return "0"
-		})))
+		return isJSON(strip(strings.TrimSuffix(s, "```")))
 	}
+}
+
+// isJSON reports whether Python's json reads a text: NaN and Infinity count.
+func isJSON(s string) bool {
+	onlyPython := regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`) // or a text, where they mean nothing
+	return json.Valid([]byte(s)) || json.Valid([]byte(onlyPython.ReplaceAllStringFunc(s, func(t string) string {
+		if t[0] == '"' {
+			return t
+		}
+		return "0"
+	})))
 }
 
 // title looks for <<a title>> on one line.

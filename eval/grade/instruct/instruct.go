@@ -2,8 +2,9 @@
 // commas". It knows the instructions of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language
 // Models, arXiv 2311.07911), and those of IFBench and for training with it (Pyatkin et al. 2025, Generalizing
 // Verifiable Instruction Following, arXiv 2507.02833). It follows the rules of the published programs: IFEval's in
-// lm-eval, IFBench at db69a6f, and IFEvalG of open-instruct at e6c3044. Where those check less than their prompt asks
-// for, so does this package, and comments say so; where they break off with an error, a response does not follow.
+// lm-eval, IFBench at db69a6f, and of open-instruct at e6c3044 both IFEvalG and the older functions for Tulu 3. Where
+// those check less than their prompt asks for, so does this package, and comments say so; where they break off with
+// an error, a response does not follow.
 //
 // Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
 // expressions. The published programs draw random numbers for arguments that a row lacks; here those are errors. Three
@@ -36,7 +37,7 @@ func makers() map[string]maker {
 	all := map[string]maker{}
 	for _, family := range []map[string]maker{keywordMakers(), lengthMakers(), formatMakers(), wholeMakers(),
 		countMakers(), ratioMakers(), wordMakers(), sequenceMakers(), markMakers(), taskMakers(), copyMakers(),
-		edgeMakers()} {
+		edgeMakers(), olderMakers()} {
 		maps.Copy(all, family)
 	}
 	return all
@@ -70,7 +71,10 @@ func nearest(name string) []string {
 		if f == family {
 			same = append(same, id)
 		}
-		families = append(families, f+":…")
+		if f != id {
+			f += ":…"
+		}
+		families = append(families, f)
 	}
 	if len(same) > 0 {
 		return same

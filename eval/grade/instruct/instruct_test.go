@@ -58,8 +58,9 @@ func guessesLanguage(id string) bool {
 }
 
 func TestPublishedVerdicts(t *testing.T) {
-	seen := map[string]bool{"language:response_language": true, "words:start_verb": true} // tested on their own
-	for _, name := range []string{"ifeval.json", "ifbench.json"} {
+	seen := map[string]bool{ // tested on their own
+		"language:response_language": true, "validate_response_language": true, "words:start_verb": true}
+	for _, name := range []string{"ifeval.json", "ifbench.json", "tulu3.json"} {
 		p := readPublished(t, name)
 		for _, c := range p.Cases {
 			seen[c.ID] = true
@@ -165,6 +166,10 @@ func TestBadInstructions(t *testing.T) {
 		{"letters:letter_counting", args{"N": 3, "relation": "exactly"}, `relation must be "at least" or "less than"`},
 		{"format:options", args{}, "options must be a text"},
 		{"keywords:exclude_word_harder", args{"instruction": "a b"}, "keyword must be a text with something in it, not nothing"},
+		{"validate_word_constraint", args{"N": 3, "quantifier": "exactly"},
+			`quantifier must be "at least", "at most" or "around", not "exactly"`},
+		{"validate_paragraphs", args{"N": 3, "i": 4, "first_word": "a"}, "i is 4, above N, 3"},
+		{"verify_letter_frequency", args{"N": 3, "letter": "ab"}, `letter must be one letter, not "ab"`},
 	} {
 		_, err := Instruction{tt.id, tt.args}.Check()
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -237,7 +242,8 @@ func FuzzChecks(f *testing.F) {
 			"capital_relation": "at least", "min_words": 1, "max_words": 9, "N": 1, "small_n": 1, "percentage": 9,
 			"reference_text": word, "word": word, "n": 1, "m": 1, "options": word, "sep": word, "keyword1": word,
 			"keyword2": word, "keyword3": word, "keyword4": word, "keyword5": word, "phrase": word, "n_start": 0, "n_end": 1,
-			"n_sent": 1, "n_words": 1, "last_word": word}
+			"n_sent": 1, "n_words": 1, "last_word": word, "keyword_list": []any{word}, "quantifier": "around", "i": 1,
+			"section_splitter": word, "original_prompt": word}
 		for _, id := range IDs() {
 			if check, err := (Instruction{id, args}).Check(); err == nil {
 				Followed([]Check{check}, response, Loose)

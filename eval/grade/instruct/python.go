@@ -62,6 +62,11 @@ func initial(w string) rune {
 	return r
 }
 
+// wordRuns are the runs of letters, digits and _: \w+.
+func wordRuns(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return !isWord(r) })
+}
+
 // isDigits is str.isdigit(): decimal digits, and those in circles or raised.
 func isDigits(s string) bool {
 	for _, r := range s {
