@@ -218,6 +218,9 @@ func TestHardCases(t *testing.T) {
 		{"keywords:forbidden_words", args{"forbidden_words": []any{"é"}}, "éé", true},
 		{"keywords:forbidden_words", args{"forbidden_words": []any{"a a"}}, "ba a a", false}, // behind one that overlaps
 		{"keywords:letter_frequency", args{"letter": "#", "let_frequency": 2, "let_relation": "at least"}, "#a #b", true},
+		{"verify_paragraph_count", args{"N": 2}, "a * * * \n", false},
+		{"validate_sections", args{"N": 1, "section_splitter": "Section"}, " Section 1", false}, // the blank is one
+		{"verify_sentence_constraint", args{"N": 1, "quantifier": "at most"}, "It was Mr. X at 3.5 p.m. today.", true},
 	} {
 		check, err := Instruction{tt.id, tt.args}.Check()
 		if err != nil {
