@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode"
 
 	"exp/eval/grade/extract"
 	"exp/eval/grade/instruct"
@@ -101,8 +102,11 @@ func (t *instructionsTask) Grade(_ context.Context, p *rollout.Problem,
 		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, err)
 	}
 	response, ended := extract.AfterThought(c.Text)
-	if !ended {
+	switch {
+	case !ended:
 		response = ""
+	case len(response) < len(c.Text): // thinking models write blank lines after it; as in lm-eval and open-instruct
+		response = strings.TrimLeftFunc(response, unicode.IsSpace)
 	}
 	var follows, misses []string
 	for i, ok := range instruct.Followed(checks, response, t.cfg.Rules) {

@@ -58,6 +58,22 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
+// Blank lines between thinking and the answer are part of neither; those of an answer without thinking are its own.
+func TestBlankLinesAfterThinking(t *testing.T) {
+	task, err := New(Config{Kind: "instructions"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := rollout.Problem{ID: "p", Prompt: "Write.", Data: []byte(`{"instructions":[{"id":"format:no_whitespace"}]}`)}
+	for text, want := range map[string]bool{"<think>a b</think>\n\nnoon": true, "</think> noon": true, "noon": true,
+		"\n\nnoon": false, "<think>a b</think>\n\nat noon": false, "<think>a b</think>noon\n": false} {
+		v, err := task.Grade(context.Background(), &p, &rollout.Completion{Text: text})
+		if err != nil || v.Correct != want {
+			t.Errorf("%q: %+v, %v", text, v, err)
+		}
+	}
+}
+
 func TestBadInstructions(t *testing.T) {
 	if _, err := New(Config{Kind: "instructions", Instructions: Instructions{Rules: "lax"}}); err == nil ||
 		!strings.Contains(err.Error(), `task.instructions.rules: "lax" is neither strict nor loose`) {

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"strings"
+	"unicode"
 
 	"exp/eval/grade/extract"
 	"exp/eval/task"
@@ -83,11 +84,11 @@ func (t *turnGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.C
 	return t.Grader.Grade(ctx, p, &inner)
 }
 
-// answer returns the text of the first turn after its thinking. Tokens before any text begin the turn. Of several
-// channels the first named final is the answer; without one there is none.
+// answer returns the text of the first turn after its thinking, and the white space behind that. Tokens before any
+// text begin the turn. Of several channels the first named final is the answer; without one there is none.
 func (t *turnGrader) answer(c *rollout.Completion) string {
 	start, end := 0, 0
-	channels, naming, final := false, false, false
+	channels, naming, final, thought := false, false, false, false
 	name := ""
 	for _, id := range c.Tokens {
 		if piece := t.tok.Piece(id); len(piece) > 0 {
@@ -109,15 +110,25 @@ func (t *turnGrader) answer(c *rollout.Completion) string {
 			}
 			naming = false
 		case endsThought:
-			start = end
+			start, thought = end, true
 		case endsTurn:
 			if end > start && (final || !channels) {
-				return c.Text[min(start, len(c.Text)):min(end, len(c.Text))]
+				return between(c.Text, start, end, thought)
 			}
 		}
 	}
 	if channels && !final {
 		return ""
 	}
-	return c.Text[min(start, len(c.Text)):]
+	return between(c.Text, start, len(c.Text), thought)
+}
+
+// between returns a part of a text, less the white space that it begins with if it follows thinking. Bounds may lie
+// beyond the text, which ends before a stop string.
+func between(text string, start, end int, thought bool) string {
+	part := text[min(start, len(text)):min(end, len(text))]
+	if thought {
+		part = strings.TrimLeftFunc(part, unicode.IsSpace)
+	}
+	return part
 }

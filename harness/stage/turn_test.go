@@ -61,6 +61,29 @@ func TestTurnGrader(t *testing.T) {
 	}
 }
 
+// Blank lines behind a special </think> belong to neither; others are the answer's own.
+func TestBlankLinesBehindThinking(t *testing.T) {
+	tok, err := tokenizer.Train(slices.Values([]string{"the answer is 9 no 8"}),
+		tokenizer.TrainOptions{VocabSize: 270, Special: []string{"</think>", "[STOP]"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ sampled, text, want string }{
+		{"no 8</think>\n\n the answer [STOP]no 8", "no 8\n\n the answer no 8", "the answer "},
+		{"no 8</think>\n the answer\n", "no 8\n the answer\n", "the answer\n"},
+		{"\n the answer[STOP]", "\n the answer", "\n the answer"},
+	} {
+		tokens, err := tok.Encode(tt.sampled, tokenizer.Options{Added: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := newTurnGrader(tok, tokenizer.SpecialTexts(tok), nil)
+		if got := g.answer(&rollout.Completion{Tokens: tokens, Text: tt.text}); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.sampled, got, tt.want)
+		}
+	}
+}
+
 // A run's own data and suites are graded so.
 func TestEvaluationsInTurns(t *testing.T) {
 	e := &Env{Prompter: mustPrompter(t, prompttest.ModelFolder(t, false, nil), nil), Config: &config.Resolved{},

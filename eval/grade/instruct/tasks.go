@@ -90,8 +90,8 @@ func reversedCountries(s string) bool {
 	return len(lines) >= 52 && slices.IsSortedFunc(lines, func(a, b string) int { return strings.Compare(b, a) })
 }
 
-// reversedWords wants "eagle bald" in a text of which the published program says no more: without its punctuation any
-// text is one sentence.
+// reversedWords wants "eagle bald" anywhere. The published program means a sentence, but cuts off the punctuation
+// first, so any text is one.
 func reversedWords(s string) bool {
 	words := fields(bare(lowered(s)))
 	slices.Reverse(words)
