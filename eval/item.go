@@ -100,9 +100,14 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 }
 
 // Judged marks items whose verdicts the run's reward alone gave: it has a scale of its own, so its mean is a score.
-func Judged(items []Item) {
+// kind is the kind of these problems, where others have kinds of their own.
+func Judged(items []Item, problems []rollout.Problem, kind string) {
+	others := map[string]bool{}
+	for _, p := range problems {
+		others[p.ID] = p.Kind != "" && p.Kind != kind
+	}
 	for i := range items {
-		items[i].Judged = true
+		items[i].Judged = !others[items[i].ProblemID]
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 //	train/distinct        distinct correct answers per problem, mean
 //	train/not_graded      share of completions without a verdict
 //	reward/NAME/mean      mean over graded completions of a named part of the reward
+//	train/accuracy/KIND   train/accuracy of problems of a kind, in runs of several
+//	train/score/KIND      mean reward of their graded completions
 //	reward/suspicious     share of graded completions that are right on a weak basis
 //	actor/entropy         mean over tokens of the policy's entropy, nats
 //	kl/ref_k1, kl/ref_k3  mean over tokens of the estimates of KL(policy‖reference)
@@ -151,7 +153,39 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 	if said {
 		m = append(m, rl.Metric{Name: "reward/suspicious", Value: weak / graded})
 	}
-	return append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
+	m = append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
+	return append(m, kindMetrics(all)...)
+}
+
+// kindMetrics returns train/accuracy/KIND and train/score/KIND, the share of right completions and their mean reward,
+// over graded completions of each kind of problems that the step has; none if problems have no kinds.
+func kindMetrics(all []Trajectory) (m []rl.Metric) {
+	var kinds []string
+	for i := range all {
+		if kind := all[i].Problem.Kind; kind != "" && !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	for _, kind := range kinds {
+		var correct, reward, n float64
+		for i := range all {
+			v := &all[i].Verdict
+			if all[i].Problem.Kind != kind || v.Status != rollout.Graded {
+				continue
+			}
+			n++
+			reward += v.Reward
+			if v.Correct {
+				correct++
+			}
+		}
+		if n > 0 {
+			m = append(m, rl.Metric{Name: "train/accuracy/" + kind, Value: correct / n},
+				rl.Metric{Name: "train/score/" + kind, Value: reward / n})
+		}
+	}
+	return m
 }
 
 // componentMetrics returns reward/NAME/mean over graded completions for each named part of

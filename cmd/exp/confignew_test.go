@@ -63,6 +63,7 @@ func TestConfigNewFromFiles(t *testing.T) {
 		"code":         `{"task_id":"HumanEval/0","prompt":"1,%d","entry_point":"f","canonical_solution":"","test":"def check(f):\n  assert f(1)==2"}`,
 		"instructions": `{"prompt":"4+%d","instruction_id_list":["punctuation:no_comma"],"kwargs":[{}]}`,
 		"prompts":      `{"prompt":"3+%d"}`,
+		"mixed":        `{"question":"3+%d","answer":"7"}`,
 	}
 	for _, task := range config.StartersFromFiles() {
 		exp(t, "config", "new", "--task", task).refuses(t, 2, "needs a model and problems", "--data FILE.jsonl")

@@ -72,6 +72,9 @@ func collect(all iter.Seq2[rows.Row, error], parse func(rows.Row) (item, error),
 		}
 		copies.Unique++
 		problems = append(problems, p)
+		if r.Kept != nil {
+			r.Kept()
+		}
 	}
 	return problems, copies, nil
 }
@@ -137,9 +140,16 @@ func readKeeping(all iter.Seq2[rows.Row, error], keep []string,
 		return l, err
 	})
 	if err == nil && len(missing) > 0 {
-		err = fmt.Errorf("data.keep names what no row has: %s", strings.Join(slices.Sorted(maps.Keys(missing)), ", "))
+		err = &KeepError{Columns: slices.Sorted(maps.Keys(missing))}
 	}
 	return problems, copies, err
+}
+
+// KeepError reports columns to keep that no row has. It comes with the problems, which lack nothing else.
+type KeepError struct{ Columns []string }
+
+func (e *KeepError) Error() string {
+	return "data.keep names what no row has: " + strings.Join(e.Columns, ", ")
 }
 
 func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies,

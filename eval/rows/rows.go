@@ -27,6 +27,8 @@ type Row struct {
 	Where  string // "problems.jsonl:3", "problems.parquet: row 3"; both count from 1
 	Index  int    // of the row, from 0
 	Fields map[string]any
+	// Kept is called by a reader of problems that adds the row's to its list; nil if nobody asks.
+	Kept func()
 
 	text  []byte // the row as JSON; nil for other formats
 	order *order // of the fields of objects; nil: sorted

@@ -30,20 +30,37 @@ func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context
 		of[i] = at
 	}
 
-	verdicts := make([]rollout.Verdict, len(distinct))
-	errs := make([]error, len(distinct))
+	verdicts, err := onAllCores(ctx, distinct, func(ctx context.Context, p *rollout.Problem,
+		c *rollout.Completion) (rollout.Verdict, error) {
+		return grade(ctx, p, c.Text)
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]rollout.Verdict, len(items))
+	for i, at := range of {
+		all[i] = verdicts[at]
+	}
+	return all, nil
+}
+
+// onAllCores grades each item by itself, using all cores. Errors are as in rollout.Grader, for the first item that
+// fails.
+func onAllCores(ctx context.Context, items []rollout.Item, grade func(ctx context.Context, p *rollout.Problem,
+	c *rollout.Completion) (rollout.Verdict, error)) ([]rollout.Verdict, error) {
+	verdicts := make([]rollout.Verdict, len(items))
+	errs := make([]error, len(items))
 	var next atomic.Int64
 	var failed atomic.Bool
 	var group sync.WaitGroup
-	for range min(runtime.NumCPU(), len(distinct)) {
+	for range min(runtime.NumCPU(), len(items)) {
 		group.Go(func() {
 			for !failed.Load() && ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
-				if i >= len(distinct) {
+				if i >= len(items) {
 					return
 				}
-				if verdicts[i], errs[i] = grade(ctx, distinct[i].Problem,
-					distinct[i].Completion.Text); errs[i] != nil {
+				if verdicts[i], errs[i] = grade(ctx, items[i].Problem, items[i].Completion); errs[i] != nil {
 					failed.Store(true)
 				}
 			}
@@ -55,12 +72,8 @@ func gradeOnce(ctx context.Context, items []rollout.Item, grade func(ctx context
 	}
 	for i, err := range errs {
 		if err != nil {
-			return nil, fmt.Errorf("problem %s: %w", distinct[i].Problem.ID, err)
+			return nil, fmt.Errorf("problem %s: %w", items[i].Problem.ID, err)
 		}
 	}
-	all := make([]rollout.Verdict, len(items))
-	for i, at := range of {
-		all[i] = verdicts[at]
-	}
-	return all, nil
+	return verdicts, nil
 }

@@ -16,7 +16,8 @@ type Source struct {
 	// PromptKey is the column with the prompt; empty: the column of a known layout. Only mathematics and code
 	// have it.
 	PromptKey string
-	Keep      []string // further columns to keep with each problem (layout.Facts.Columns); only mathematics has it
+	Keep      []string // further columns to keep with each problem (layout.Facts.Columns); programs keep none
+	KeepOf    string   // the kind of a mixed task whose problems alone keep them; empty: all
 	// MaxRows is the number of rows to take before anything else is left out, verl's max_samples; 0 takes all.
 	MaxRows int
 	Drawn   bool   // draw these rows, and order them, as verl does; otherwise take the first

@@ -10,6 +10,7 @@
 //	code       programs by language models, for problems read from files
 //	instructions prompts with instructions that a program can check, read from files
 //	prompts    prompts of any kind, read from files, which the run's reward judges alone
+//	mixed      problems of several of the last four kinds
 //
 // A new one is a file here with a row in kinds, a row in harness/config (taskkinds.go) with its keys and checks, and
 // its settings in both Configs, which harness/dataset copies from one to the other.
@@ -63,6 +64,7 @@ type Outcome struct {
 type kind struct {
 	name     string
 	programs bool // grading runs programs
+	part     bool // a mixed task may have such problems
 	make     func(c Config) (Task, error)
 }
 
@@ -74,21 +76,23 @@ func kinds() []kind {
 		{name: "outcomes", make: func(c Config) (Task, error) { return newOutcomes(c.Outcomes, c.Reward) }},
 		{name: "functions", programs: true,
 			make: func(c Config) (Task, error) { return newFunctions(c.Functions, c.Code.Run, c.Reward) }},
-		{name: "math", make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
-		{name: "code", programs: true, make: func(c Config) (Task, error) { return newCode(c.Code, c.Reward) }},
-		{name: instructionsKind,
+		{name: "math", part: true, make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
+		{name: "code", part: true, programs: true,
+			make: func(c Config) (Task, error) { return newCode(c.Code, c.Reward) }},
+		{name: instructionsKind, part: true,
 			make: func(c Config) (Task, error) { return newInstructions(c.Instructions, c.Reward) }},
-		{name: "prompts", make: func(Config) (Task, error) { return promptsTask{}, nil }},
+		{name: "prompts", part: true, make: func(Config) (Task, error) { return promptsTask{}, nil }},
+		{name: mixedKind, make: func(c Config) (Task, error) { return newMixed(c) }},
 	}
 }
 
-// RunsPrograms reports whether grading this kind of task runs programs.
-func RunsPrograms(name string) bool {
-	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.name == name && k.programs })
+// RunsPrograms reports whether grading problems of one of these kinds runs programs.
+func RunsPrograms(names ...string) bool {
+	return slices.ContainsFunc(kinds(), func(k kind) bool { return k.programs && slices.Contains(names, k.name) })
 }
 
 // Config selects and configures a task. New reads only the part that Kind names; for "functions" also
-// Code.Run, which runs its programs.
+// Code.Run, which runs its programs, and for "mixed" the parts that Mixed names.
 type Config struct {
 	Kind         string
 	Countdown    Countdown
@@ -99,6 +103,7 @@ type Config struct {
 	Math         Math
 	Code         Code
 	Instructions Instructions
+	Mixed        Mixed
 	Reward       Reward
 }
 

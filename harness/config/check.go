@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -102,6 +104,29 @@ func countdownChecks() []check {
 			return "", ""
 		}},
 	}
+}
+
+func mixedChecks() []check {
+	return []check{{[]string{"task.mixed.kinds"}, func(r *Run) (string, string) {
+		kinds := r.Task.Mixed.Kinds
+		if len(kinds) == 0 {
+			return "task.mixed.kinds is empty",
+				"give each data source a kind: {openai/gsm8k: math, \"*\": prompts}"
+		}
+		for _, name := range slices.Sorted(maps.Keys(kinds)) {
+			kind, _ := kinds[name].(string)
+			switch {
+			case slices.Contains(mixedParts(), kind):
+			case taskNamed(kind).name != "":
+				return fmt.Sprintf("task.mixed.kinds gives %q the kind %s, whose problems have a run of their own",
+					name, kind), "a mixed task has problems of " + either(mixedParts())
+			default:
+				return fmt.Sprintf("task.mixed.kinds gives %q the kind %v", name, kinds[name]),
+					"a kind is " + either(mixedParts())
+			}
+		}
+		return "", ""
+	}}}
 }
 
 func outcomesChecks() []check {

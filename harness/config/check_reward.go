@@ -22,9 +22,17 @@ func rewardChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"reward.components", "task.mixed.kinds"}, func(r *Run) (string, string) {
+			i := slices.IndexFunc(r.Reward.Components, func(name string) bool { return !builtinPart(name) })
+			if i >= 0 && r.JudgesAlone() {
+				return fmt.Sprintf("reward.components has %s, which only problems of kind prompts have: the other "+
+					"rewards are verdicts", r.Reward.Components[i]), "correct, format and score are parts of all"
+			}
+			return "", ""
+		}},
 		{[]string{"reward.components", "reward.kind"}, func(r *Run) (string, string) {
 			for i, name := range r.Reward.Components {
-				own := slices.Contains([]string{"correct", "format", "score"}, name)
+				own := builtinPart(name)
 				switch {
 				case slices.Contains(r.Reward.Components[:i], name):
 					return fmt.Sprintf("reward.components has %s twice", name), "name each part once"
@@ -36,6 +44,11 @@ func rewardChecks() []check {
 			return "", ""
 		}},
 	}...)
+}
+
+// builtinPart reports whether every reward has a part of this name.
+func builtinPart(name string) bool {
+	return slices.Contains([]string{"correct", "format", "score"}, name)
 }
 
 // selfChecks checks rewards that completions give themselves.

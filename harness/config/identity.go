@@ -37,8 +37,9 @@ func (r *Resolved) Params(stage Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stage) || judged && k.Judges })
 }
 
-// JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations.
-func (r *Run) JudgesAlone() bool { return r.Task.Kind == PromptsTask }
+// JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations: of
+// all problems, or of those of a kind.
+func (r *Run) JudgesAlone() bool { return r.Task.Has(PromptsTask) }
 
 func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {
 	values := map[string]any{}

@@ -139,7 +139,7 @@ type Clause []Term
 // Term is a condition on one key. A key without effect satisfies no term.
 type Term struct {
 	Path  string
-	Words []string // the value is one of these, or the list has one of these
+	Words []string // the value is one of these, or the list or the block of names has one of these
 	Not   bool     // the value is none of Words
 	Above bool     // instead: the value is a number greater than 0, or true, or a list that is not empty
 }
@@ -152,6 +152,8 @@ func (t Term) String() string {
 		return t.Path + " is not empty"
 	case t.Above:
 		return t.Path + " > 0"
+	case lookup(t.Path).Kind == Values:
+		return t.Path + " has " + strings.Join(t.Words, " or ")
 	case t.Not:
 		return t.Path + " is not " + strings.Join(t.Words, " or ")
 	default:

@@ -52,9 +52,12 @@ func rewardKeys() []Key {
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }
 
-// paying are the kinds that give one of reward.correct, reward.wrong and reward.format.
+// paying are the kinds that give one of reward.correct, reward.wrong and reward.format; or another kind scores the
+// prompts of a mixed task, and the verdicts on its other problems pay.
 func paying(what string) []Clause {
-	return ofReward(rewardsThat(func(k *rewardKind) bool { return slices.Contains(k.pays, what) })...)
+	c := ofReward(rewardsThat(func(k *rewardKind) bool { return slices.Contains(k.pays, what) })...)
+	c[0] = append(c[0], only("task.mixed.kinds", PromptsTask)...)
+	return c
 }
 
 func retriesByKind() Default {

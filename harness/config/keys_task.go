@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Keys of the task, its data and its reward.
 
@@ -11,7 +14,11 @@ func taskKeys() []Key {
 			Help:   "what the problems are and how completions are graded"},
 	}
 	for _, k := range taskKinds() {
-		keys = append(keys, block([]Clause{only("task.kind", k.name)}, k.stages, k.keys())...)
+		has := only("task.kind", k.name)
+		if k.part {
+			has = append(has, only("task.mixed.kinds", k.name)...)
+		}
+		keys = append(keys, block([]Clause{has}, k.stages, k.keys())...)
 	}
 	return keys
 }
@@ -133,6 +140,20 @@ func promptsKeys() []Key {
 	}
 }
 
+func mixedKeys() []Key {
+	return []Key{
+		{Path: "task.mixed.kinds", Kind: Values, Stages: at(Prepare, Train, EvalScore),
+			Help: "kind of each row's problem, " + either(mixedParts()) + ", by its data source: a name, or a " +
+				"pattern in which * stands for any text; or by its file, such as chats.jsonl, if no name matches " +
+				"that; * alone is for all others"},
+		{Path: "task.mixed.column", Kind: String, Default: is("data_source"), Pattern: pattern("the name of a column", `.+`),
+			Help: "column of the files with the data source of a row, a text"},
+	}
+}
+
+// mixedParts lists the kinds of problems that a mixed task may have.
+func mixedParts() []string { return tasksThat(func(k *taskKind) bool { return k.part }) }
+
 // Words of data.*.source that are not paths.
 const (
 	Generated = "generated" // made by the task from data.seed
@@ -185,7 +206,8 @@ func rowKeys(made, drawn, files Clause) []Key {
 		{Path: "data.keep", Kind: String, List: true, Default: is([]string{}), Stages: at(Prepare),
 			Pattern: pattern("the name of a column", `.+`),
 			When: []Clause{only("task.kind", tasksThat(func(k *taskKind) bool { return k.columns })...),
-				append(only("task.kind", PromptsTask), except("data.train.source", Generated, None)...)},
+				slices.Concat(only("task.kind", PromptsTask), only("task.mixed.kinds", PromptsTask),
+					except("data.train.source", Generated, None))},
 			Help: "further columns of the files to keep with each problem, such as extra_info, for " +
 				"reward.command, which finds them in extra.columns, or for algo.teacher_key; the gold answer's own " +
 				"may then be any JSON. Of task math only training keeps them"},
@@ -259,6 +281,8 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 // aboutTask returns help that does not fit on a key's help line; empty for most keys.
 func aboutTask(path string) string {
 	switch path {
+	case "task.mixed.kinds":
+		return aboutMixed
 	case "data.train.source", "data.val.source", "data.test.source":
 		return `
   A row of a file is a problem and its gold answer, for task math in one of these forms:
@@ -287,3 +311,28 @@ func aboutTask(path string) string {
 	}
 	return ""
 }
+
+// aboutMixed is the help of task.mixed.kinds.
+const aboutMixed = `
+    task:
+      kind: mixed
+      mixed:
+        kinds: {openai/gsm8k: math, "if_*": instructions, chats.jsonl: prompts}
+      math: {grader: math_dapo}
+    reward: {kind: model, weights: models/judge}
+    data:
+      train: {source: math.jsonl, more: [if.jsonl, chats.jsonl]}
+
+  A row has the kind of its data_source (task.mixed.column): the name itself first, then the
+  pattern that matches it. A name that ends as data files do (.jsonl, .parquet …) is a file's,
+  for rows whose data_source has no entry; chats/train.jsonl also names its folder. A row
+  without a kind, or that two patterns match, is an error. Each kind reads, checks and grades
+  its rows as it does alone, by its own keys.
+
+  With reward.kind task verdicts are the rewards. With prompts among the kinds, reward.kind
+  scores these, and verdicts pay reward.correct, reward.wrong or reward.format for all other
+  problems. Group baselines (grpo, rloo …) compare completions of one problem, so scales do
+  not meet; a critic, a baseline of the batch (reinforce_pp) and means over steps mix them:
+  choose reward.correct and reward.wrong on the model's scale. Without prompts,
+  reward.kind scores all problems.
+`

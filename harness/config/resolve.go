@@ -90,6 +90,8 @@ func (r *resolver) holds(clause Clause) (truth, string) {
 	for i, t := range clause {
 		c, path := r.cell(t.Path), ""
 		switch {
+		case c.active == no && i > 0 && r.cell(clause[0].Path).active == yes:
+			continue // the user would change a key that has an effect
 		case c.active == no:
 			path = c.cause
 		case !c.ok:
@@ -143,6 +145,12 @@ func (t Term) satisfied(v any) bool {
 			return len(v) > 0
 		}
 		return slices.ContainsFunc(v, func(x any) bool { return slices.Contains(t.Words, fmt.Sprint(x)) })
+	case map[string]any:
+		for _, x := range v {
+			if word, ok := x.(string); ok && slices.Contains(t.Words, word) {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -48,6 +48,13 @@ type Task struct {
 	Code         Code         `key:"code"`         // Kind is "code"
 	Instructions Instructions `key:"instructions"` // Kind is "instructions"
 	Prompts      Prompts      `key:"prompts"`      // Kind is PromptsTask
+	Mixed        Mixed        `key:"mixed"`        // Kind is MixedTask; the blocks of its kinds count too
+}
+
+// Mixed is the task of problems of several kinds.
+type Mixed struct {
+	Kinds  map[string]any `key:"kinds"` // texts: the kind of each data source or file
+	Column string         `key:"column"`
 }
 
 // Instructions is the task of following instructions that a program can check.

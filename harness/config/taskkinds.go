@@ -8,6 +8,7 @@ type taskKind struct {
 	name string
 
 	files     bool // problems are read from files: it cannot make any
+	part      bool // a mixed task may have such problems
 	columns   bool // files may have further columns for the reward (data.keep)
 	oneAnswer bool // problems have one right answer, which completions give in a place of its own
 	optimum   bool // it defines the reward itself, of answers so few that the best policy is known
@@ -60,40 +61,72 @@ func taskKinds() []taskKind {
     arguments: 3
     largest_number: 7
     hidden_tests: 6`},
-		{name: "math", files: true, columns: true, oneAnswer: true,
+		{name: "math", files: true, part: true, columns: true, oneAnswer: true,
 			grader: func(t *Task) string { return t.Math.Grader },
 			stages: at(Train, EvalScore), keys: mathKeys, prompt: 512, answer: 512, starter: `
   math: {grader: exp}       # the answer after the last \boxed, ####, or "the answer is"`},
-		{name: "code", files: true,
+		{name: "code", files: true, part: true,
 			stages: at(Train, EvalScore), keys: codeKeys, prompt: 1024, answer: 512, starter: `
   code:                     # programs, which the sandbox runs (exp sandbox check)
     cpu_limit: 10s
     mem_limit: 512MiB`},
-		{name: "instructions", files: true, columns: true,
+		{name: "instructions", files: true, part: true, columns: true,
 			stages: at(Train, EvalScore), keys: instructionsKeys, prompt: 1024, answer: 1024, starter: `
   instructions: {rules: strict, partial: true} # as in IFEval and IFBench; the reward is the share followed`},
-		{name: PromptsTask, files: true, columns: true,
+		{name: PromptsTask, files: true, part: true, columns: true,
 			stages: at(Train, EvalScore), keys: promptsKeys, prompt: 512, answer: 512, starter: `
   prompts: {pass: 1}        # the score from which a completion counts as right`},
+		{name: MixedTask, files: true, columns: true, checks: mixedChecks,
+			stages: at(Prepare), keys: mixedKeys, prompt: 1024, answer: 1024, starter: `
+  mixed:                    # the kind of each row: math, code, instructions or prompts
+    kinds:                  # by its data_source, or by its file
+      "*": math             # all others
+      "if_*": instructions
+  math: {grader: exp}       # each kind has its own keys
+  instructions: {partial: true}`},
 	}
 }
 
 // kind returns the task's row.
-func (t *Task) kind() taskKind {
+func (t *Task) kind() taskKind { return taskNamed(t.Kind) }
+
+// taskNamed returns the row of a kind of task; an empty one if there is none.
+func taskNamed(name string) taskKind {
 	list := taskKinds()
-	if i := slices.IndexFunc(list, func(k taskKind) bool { return k.name == t.Kind }); i >= 0 {
+	if i := slices.IndexFunc(list, func(k taskKind) bool { return k.name == name }); i >= 0 {
 		return list[i]
 	}
 	return taskKind{}
 }
 
 // Grader returns the name of what grades the task's completions, and whether a key chooses it.
-func (t *Task) Grader() (name string, chosen bool) {
-	if k := t.kind(); k.grader != nil {
+func (t *Task) Grader() (name string, chosen bool) { return t.GraderOf(t.Kind) }
+
+// GraderOf is Grader for a kind of problems among Kinds.
+func (t *Task) GraderOf(kind string) (name string, chosen bool) {
+	if k := taskNamed(kind); k.grader != nil {
 		return k.grader(t), true
 	}
-	return t.Kind, false
+	return kind, false
 }
+
+// Kinds lists the kinds of problems: the task's own, or those of a mixed one in the order of task.kind's words.
+func (t *Task) Kinds() []string {
+	if t.Kind != MixedTask {
+		return []string{t.Kind}
+	}
+	return tasksThat(func(k *taskKind) bool {
+		for _, kind := range t.Mixed.Kinds {
+			if kind == k.name {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Has reports whether some problems are of a kind.
+func (t *Task) Has(kind string) bool { return slices.Contains(t.Kinds(), kind) }
 
 // HasOptimum reports whether the task defines the reward itself and the best policy is known.
 func (t *Task) HasOptimum() bool { return t.kind().optimum }
@@ -122,3 +155,6 @@ func fromFiles() []string { return tasksThat(func(k *taskKind) bool { return k.f
 
 // PromptsTask is the task whose problems need no gold answers.
 const PromptsTask = "prompts"
+
+// MixedTask is the task whose problems are of several kinds.
+const MixedTask = "mixed"

@@ -19,8 +19,9 @@ func (r *resolver) untrained() bool {
 
 // judgesAlone is Run.JudgesAlone, before there is a Run.
 func (r *resolver) judgesAlone() bool {
-	c := r.cell("task.kind")
-	return c.ok && c.value == PromptsTask
+	kind, kinds := r.cell("task.kind"), r.cell("task.mixed.kinds")
+	return kind.ok && kind.value == PromptsTask || kinds.active == yes && kinds.ok &&
+		only("task.mixed.kinds", PromptsTask)[0].satisfied(kinds.value)
 }
 
 // onlyTrains reports whether only training reads the key.

@@ -134,7 +134,8 @@ func TestJSONSchema(t *testing.T) {
 		t.Errorf("train.optim.lr (-want +got):\n%s", diff)
 	}
 	want = map[string]any{"type": "string", "default": "4GiB", "pattern": sizeText.String(),
-		"description": "memory that a program and its processes may use; only while task.kind is code"}
+		"description": "memory that a program and its processes may use; only while task.kind is code or " +
+			"task.mixed.kinds has code"}
 	if diff := cmp.Diff(want, at("task.code.mem_limit")); diff != "" {
 		t.Errorf("task.code.mem_limit (-want +got):\n%s", diff)
 	}

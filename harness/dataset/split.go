@@ -40,6 +40,9 @@ func Splits(c *config.Run) []Split {
 		if s.Role == config.RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
 			s.Source.Keep = c.Data.Keep
 		}
+		if s.Role != config.RoleTrain && c.Task.Kind == config.MixedTask {
+			s.Source.KeepOf = config.PromptsTask
+		}
 		if c.Data.PromptKey != config.Auto {
 			s.Source.PromptKey = c.Data.PromptKey
 		}

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"fmt"
+
 	"exp/eval/grade/code"
 	"exp/eval/grade/instruct"
 	"exp/eval/task"
@@ -36,8 +38,15 @@ func TaskConfig(c *config.Run) task.Config {
 			Partial: c.Task.Instructions.Partial},
 		Reward: task.Reward{Correct: c.Reward.Correct, Wrong: c.Reward.Wrong, Format: c.Reward.Format},
 	}
-	if k := c.Reward.Kind; k != "task" && k != "" { // the reward of the verdict alone, which evaluations show
-		t.Reward = task.Reward{Correct: 1}
+	mixed := c.Task.Kind == config.MixedTask
+	if k := c.Reward.Kind; k != "task" && k != "" && !(mixed && c.JudgesAlone()) {
+		t.Reward = task.Reward{Correct: 1} // the reward of the verdict alone, which evaluations show
+	}
+	if mixed {
+		t.Mixed = task.Mixed{Kinds: map[string]string{}, Column: c.Task.Mixed.Column}
+		for name, kind := range c.Task.Mixed.Kinds {
+			t.Mixed.Kinds[name] = fmt.Sprint(kind)
+		}
 	}
 	for _, m := range c.Task.Outcomes.Modes {
 		t.Outcomes.Modes = append(t.Outcomes.Modes, task.Mode{Center: m.Center, Width: m.Width, Height: m.Height})

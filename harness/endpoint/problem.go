@@ -89,10 +89,11 @@ type Verdict struct {
 
 // Grade grades the last answer, to a problem, as the run's own evaluation does.
 func (c *Conversation) Grade(ctx context.Context, p *Problems) (Verdict, error) {
-	if r := p.env.Config.Run; r.JudgesAlone() && (r.Reward.Weights != "" || r.Reward.Trained()) {
+	t := &c.turns[len(c.turns)-1]
+	prompts := t.problem.Kind == "" || t.problem.Kind == config.PromptsTask
+	if r := p.env.Config.Run; prompts && r.JudgesAlone() && (r.Reward.Weights != "" || r.Reward.Trained()) {
 		return Verdict{}, errors.New("a reward model grades this run, and it is not loaded here")
 	}
-	t := &c.turns[len(c.turns)-1]
 	v, err := stage.Grade(ctx, p.env, t.problem, &t.said)
 	return Verdict{v.Status == rollout.Graded, v.Correct, v.Reward, v.Answer, v.Reason}, err
 }

@@ -24,6 +24,9 @@ func extentWith(mean, m Metric, over string) []Metric {
 	return list
 }
 
+// onlyKinds explains why a run may lack metrics of a kind of problems.
+const onlyKinds = "only runs of several kinds of problems have it (task.kind mixed)"
+
 // Sets that means and extremes are taken over.
 const (
 	full    = "completions that are not empty"
@@ -45,6 +48,13 @@ func learning() []Metric {
 			Heading: "acc", Direction: eval.Up,
 			Shown: OnProgress | OverSteps, Axis: Axis{Label: "accuracy", Zero: true},
 			Definition: "share of right completions among those sampled for training, before the step's updates"},
+		Metric{Name: "train/accuracy/KIND", Unit: Share, Per: "completions", Direction: eval.Up,
+			Title: "Accuracy on problems of kind KIND", Absent: onlyKinds, Axis: Axis{Label: "accuracy", Zero: true},
+			Definition: "share of right completions among the graded ones of problems of kind KIND, before the " +
+				"step's updates"},
+		Metric{Name: "train/score/KIND", Unit: Reward, Title: "Reward on problems of kind KIND", Direction: eval.Up,
+			Absent: onlyKinds, Axis: Axis{Label: "reward"},
+			Definition: "reward of a completion of a problem of kind KIND, mean over the step's graded ones"},
 		Metric{Name: "train/solved", Unit: Share, Per: "problems", Title: "Problems solved in training batches",
 			Heading: "solved", Direction: eval.Up,
 			Axis:       Axis{Label: "solved", Zero: true},

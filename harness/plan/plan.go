@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"exp/eval/task"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/sources"
@@ -270,7 +269,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	}
 	maps.Copy(outside, p.External.Called)
 	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
-	if slices.ContainsFunc(stage.GradersOf(&p.Config.Run, p.suite(suite)), task.ReadsTurns) {
+	if stage.ReadsTurns(&p.Config.Run, p.suite(suite)) {
 		// Its special tokens end the graded text.
 		maps.Copy(scored, p.tokenizer())
 	}

@@ -158,7 +158,7 @@ func (x *execution) provenance() store.Attempt {
 		facts["cuda"] = gpu.Driver()
 	}
 	if x.p != nil { // checking files needs no plan
-		if c := &x.p.Config.Run; task.RunsPrograms(c.Task.Kind) || c.Rollout.Tools.Kind == "python" {
+		if c := &x.p.Config.Run; task.RunsPrograms(c.Task.Kinds()...) || c.Rollout.Tools.Kind == "python" {
 			facts["sandbox"] = sandboxFacts(c)
 		}
 	}

@@ -166,11 +166,16 @@ func (x *execution) scorer(label string) store.Scorer {
 	c, code := &x.p.Config.Run, x.p.Code[config.EvalScore].Digest
 	own := x.p.Suite(label)
 	judged := own == nil && c.JudgesAlone()
-	if g, chosen := c.Task.Grader(); own == nil && !chosen && !judged {
+	if g, chosen := c.Task.Grader(); own == nil && !chosen && !judged && c.Task.Kind != config.MixedTask {
 		return store.Scorer{Digest: code, Name: g + "/1"}
 	}
 	name := stage.GradersOf(c, own)[0]
 	of := map[string]any{"code": code, "grader": name}
+	if own == nil && c.Task.Kind == config.MixedTask {
+		for _, kind := range c.Task.Kinds() {
+			of["grader of "+kind], _ = c.Task.GraderOf(kind)
+		}
+	}
 	if judged {
 		for use, d := range x.p.External.Reward {
 			of[use] = d

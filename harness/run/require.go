@@ -171,7 +171,7 @@ func Require(r *config.Resolved, on Processes) error {
 	remote := lackRemotes(r, lack)
 	lackFiles(c, remote, lack)
 	others := len(e.Missing)
-	if task.RunsPrograms(c.Task.Kind) || c.Rollout.Tools.Kind == "python" {
+	if task.RunsPrograms(c.Task.Kinds()...) || c.Rollout.Tools.Kind == "python" {
 		if sandbox := sandboxLack(c); sandbox != nil {
 			lack(sandbox.Error(), sandbox.Hint())
 			if others == 0 {

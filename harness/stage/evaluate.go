@@ -251,13 +251,18 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 		return nil, err
 	}
 	if e.suiteOf(label) == nil && c.JudgesAlone() {
-		eval.Judged(ev.Items)
+		eval.Judged(ev.Items, ev.Problems, config.PromptsTask)
 	}
 	// The seed of resampling comes from the resampled items.
 	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
 	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {
 		return nil, err
 	}
+	kinds, err := eval.KindMetrics(ev.Items, ev.Problems, c.Task.Kinds(), seed)
+	if err != nil {
+		return nil, err
+	}
+	ev.Metrics = append(ev.Metrics, kinds...)
 	graders, err := ev.Panel.GraderMetrics(seed)
 	if err != nil {
 		return nil, err

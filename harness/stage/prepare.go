@@ -50,6 +50,7 @@ func prepare(e *Env) (*Outcome, error) {
 		} else if n > 0 {
 			summary[string(s.Name)+"_unread_golds"] = n
 		}
+		e.countKinds(s, problems, summary)
 		var b bytes.Buffer
 		if err := task.Write(&b, problems); err != nil {
 			return nil, err
@@ -102,9 +103,11 @@ const shownGolds = 5
 // checkGolds counts and lists the gold answers that our grader does not understand, if it grades
 // the run: the same answers in other words would count as wrong.
 func (e *Env) checkGolds(s dataset.Split, problems []rollout.Problem) (int, error) {
-	if g, chosen := e.run().Task.Grader(); !chosen || !task.OwnGrader(g) {
+	t := &e.run().Task
+	if g, _ := t.GraderOf(mathKind); !t.Has(mathKind) || !task.OwnGrader(g) {
 		return 0, nil
 	}
+	problems = ofKind(t, problems, mathKind)
 	list, err := task.UnreadGolds(problems)
 	if err != nil || len(list) == 0 {
 		return 0, err
@@ -116,6 +119,39 @@ func (e *Env) checkGolds(s dataset.Split, problems []rollout.Problem) (int, erro
 	e.event("unread-golds", "data.%s: the grader does not understand %d of %d gold answers%s", s.Name, len(list),
 		len(problems), which.String())
 	return len(list), nil
+}
+
+// mathKind is the kind of problems whose graders read gold answers.
+const mathKind = "math"
+
+// ofKind returns the problems of a kind among those of a task that has it.
+func ofKind(t *config.Task, problems []rollout.Problem, kind string) (list []rollout.Problem) {
+	if t.Kind != config.MixedTask {
+		return problems
+	}
+	for i := range problems {
+		if problems[i].Kind == kind {
+			list = append(list, problems[i])
+		}
+	}
+	return list
+}
+
+// countKinds adds how many problems of each kind a split has to a summary, and reports the kinds that training has
+// none of.
+func (e *Env) countKinds(s dataset.Split, problems []rollout.Problem, summary map[string]int) {
+	t := &e.run().Task
+	if t.Kind != config.MixedTask {
+		return
+	}
+	for _, kind := range t.Kinds() {
+		n := len(ofKind(t, problems, kind))
+		if n > 0 {
+			summary[string(s.Name)+"_"+kind] = n
+		} else if s.Role == config.RoleTrain {
+			e.event("absent-kind", "data.train: no problem is of kind %s (task.mixed.kinds)", kind)
+		}
+	}
 }
 
 // fitting leaves out problems that are too long, if data.filter_overlong says so.
@@ -137,7 +173,10 @@ func (e *Env) countRows(s dataset.Split, left dataset.LeftOut, problems int, sum
 	}
 	summary[string(s.Name)+"_rows"] = left.Rows
 	withoutAnswer := "without an answer"
-	if task.RunsPrograms(e.run().Task.Kind) {
+	switch kinds := e.run().Task.Kinds(); {
+	case task.RunsPrograms(kinds...) && len(kinds) > 1:
+		withoutAnswer = "without an answer or tests"
+	case task.RunsPrograms(kinds...):
 		withoutAnswer = "without tests"
 	}
 	var parts []string

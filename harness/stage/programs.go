@@ -22,17 +22,17 @@ func SandboxConfig(c *config.Run) sandbox.Config {
 func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, err error) {
 	cfg := dataset.TaskConfig(e.run())
 	end = func() error { return nil }
-	if task.RunsPrograms(cfg.Kind) {
+	if task.RunsPrograms(cfg.Parts()...) {
 		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
 		if err != nil {
 			return nil, nil, err
 		}
 		cfg.Code.Run, end = pool, pool.Close
 	}
-	g, err = task.New(cfg)
-	if name, _ := e.run().Task.Grader(); err == nil {
-		g, err = e.inTurns(name, g)
-	}
+	g, err = task.GraderOf(cfg, func(kind string, g rollout.Grader) (rollout.Grader, error) {
+		name, _ := e.run().Task.GraderOf(kind)
+		return e.inTurns(name, g)
+	})
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}

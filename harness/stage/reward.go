@@ -27,7 +27,7 @@ func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, e
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
 	}
 	if e.run().JudgesAlone() {
-		return e.newJudgeAlone(c.Components)
+		return e.newJudgeAlone(t, c.Components)
 	}
 	s, err := e.newScorer(c.Components)
 	switch {
@@ -41,13 +41,18 @@ func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, e
 	return reward.NewGrader(t, s, c.Components), s.Close, nil
 }
 
-// newJudgeAlone returns the grader of problems that only the reward judges, and the function that closes it.
-func (e *Env) newJudgeAlone(components []string) (g rollout.Grader, end func() error, err error) {
+// newJudgeAlone returns the grader of problems that only the reward judges, and the function that closes it. In a
+// mixed task these are the prompts, and t grades the others.
+func (e *Env) newJudgeAlone(t rollout.Grader, components []string) (g rollout.Grader, end func() error, err error) {
 	s, err := e.newScorer(components)
 	if err != nil {
 		return nil, nil, err
 	}
-	return reward.NewAlone(s, e.run().Task.Prompts.Pass, components), s.Close, nil
+	alone := reward.NewAlone(s, e.run().Task.Prompts.Pass, components)
+	if e.run().Task.Kind != config.MixedTask {
+		return alone, s.Close, nil
+	}
+	return reward.NewMixed(config.PromptsTask, alone, reward.NewGrader(t, nil, components)), s.Close, nil
 }
 
 // newScorer returns the configured scorer; nil if the task's reward counts.
@@ -62,8 +67,12 @@ func (e *Env) newScorer(components []string) (reward.Scorer, error) {
 func (e *Env) newCommand(parts []string) *reward.Command {
 	r := e.run()
 	c := r.Reward
+	source := r.Task.Kind
+	if r.JudgesAlone() {
+		source = config.PromptsTask // of all problems that it judges
+	}
 	return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: parts, Verdicts: r.JudgesAlone(),
-		DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
+		DataSource: source, Workers: c.Workers, Batch: c.Batch,
 		RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
 		Log: func(line string) { e.warn("reward: %s", line) }})
 }

@@ -5,6 +5,7 @@ import (
 
 	"exp/harness/config"
 	"exp/train/ranks"
+	"exp/train/reward"
 	"exp/train/rollout"
 )
 
@@ -32,3 +33,25 @@ func TestRanksGradeVotes(t *testing.T) {
 
 // plainGrader grades nothing.
 type plainGrader struct{ rollout.Grader }
+
+// In a mixed task with prompts every rank has a grader of batches, and only one of them the reward.
+func TestRanksGradeMixed(t *testing.T) {
+	for _, g := range ranks.InProcess(2) {
+		c := config.Run{Reward: config.Reward{Kind: "command", Command: []string{"true"}, Workers: 1, Batch: 1, RowLimit: 1,
+			BatchLimit: 1, Components: []string{"correct"}}}
+		c.Task = config.Task{Kind: config.MixedTask, Mixed: config.Mixed{Kinds: map[string]any{"a": "prompts", "b": "math"}}}
+		e := &Env{Config: &config.Resolved{Run: c}, Ranks: g}
+		got, end, err := e.newReward(plainGrader{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, batch := got.(rollout.BatchGrader)
+		_, routes := got.(*reward.Mixed)
+		if names := rollout.ComponentNames(got); !batch || routes != (g.Rank() == 0) || len(names) != 1 {
+			t.Errorf("rank %d: %T with parts %q", g.Rank(), got, names)
+		}
+		if err := end(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -55,6 +55,18 @@ func GradersOf(c *config.Run, s *Suite) []string {
 	return append([]string{own}, slices.DeleteFunc(slices.Clone(list), func(g string) bool { return g == own })...)
 }
 
+// ReadsTurns reports whether one of these graders judges the answer of a completion's first turn (task.ReadsTurns).
+func ReadsTurns(c *config.Run, s *Suite) bool {
+	names := GradersOf(c, s)
+	if s == nil {
+		for _, kind := range c.Task.Kinds() {
+			name, _ := c.Task.GraderOf(kind)
+			names = append(names, name)
+		}
+	}
+	return slices.ContainsFunc(names, task.ReadsTurns)
+}
+
 // suiteOf finds the benchmark of a label; nil for the run's own data.
 func (e *Env) suiteOf(label string) *Suite {
 	i := slices.IndexFunc(e.Suites, func(s Suite) bool { return s.Name == SuiteOf(label) })
@@ -112,10 +124,7 @@ func around(messages []rollout.Message, before, after string) []rollout.Message 
 func (e *Env) grader(ctx context.Context, label, name string,
 	first bool) (g rollout.Grader, end func() error, err error) {
 	if e.suiteOf(label) == nil && first {
-		if e.run().JudgesAlone() {
-			return e.newJudgeAlone(nil)
-		}
-		return e.newTask(ctx)
+		return e.ownGrader(ctx)
 	}
 	end = func() error { return nil }
 	o, programs := suite.CodeOptions(name)
@@ -135,9 +144,32 @@ func (e *Env) grader(ctx context.Context, label, name string,
 	return g, pool.Close, nil
 }
 
+// ownGrader makes the grader of evaluations of the run's own data.
+func (e *Env) ownGrader(ctx context.Context) (rollout.Grader, func() error, error) {
+	switch r := e.run(); {
+	case !r.JudgesAlone():
+		return e.newTask(ctx)
+	case r.Task.Kind != config.MixedTask:
+		return e.newJudgeAlone(nil, nil)
+	}
+	t, closeTask, err := e.newTask(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, closeReward, err := e.newJudgeAlone(t, nil)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeTask())
+	}
+	return g, func() error { return errors.Join(closeReward(), closeTask()) }, nil
+}
+
 // Grade gives the verdict that an evaluation of the run's own data gives a completion.
 func Grade(ctx context.Context, e *Env, p *rollout.Problem, c *rollout.Completion) (v rollout.Verdict, err error) {
-	g, end, err := e.grader(ctx, string(task.Test), "", true)
+	grader := e.ownGrader
+	if p.Kind != "" && p.Kind != config.PromptsTask {
+		grader = e.newTask // no reward has a say
+	}
+	g, end, err := grader(ctx)
 	if err != nil {
 		return v, err
 	}

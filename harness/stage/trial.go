@@ -9,7 +9,7 @@ import (
 
 	"exp/eval/task"
 	"exp/experiments/quantity"
-	"exp/harness/dataset"
+	"exp/harness/config"
 	"exp/train/reward"
 	"exp/train/rollout"
 )
@@ -27,7 +27,7 @@ const (
 func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	r := e.run()
 	kind := rewardKindOf(&r.Reward)
-	if kind.source == nil && !task.RunsPrograms(dataset.TaskConfig(r).Kind) {
+	if kind.source == nil && !task.RunsPrograms(r.Task.Kinds()...) {
 		return nil
 	}
 	role := RoleTrain
@@ -47,7 +47,7 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 			}
 		}
 	}
-	tried, refused, err := trial.tryRows(ctx, problems[:min(trialRows, len(problems))])
+	tried, refused, err := trial.tryRows(ctx, problems)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -60,32 +60,58 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 		err = errors.New(refused)
 	}
 	failed := &TrialError{Said: said[max(0, len(said)-trialSaid):], Err: err, advice: "exp doctor checks the sandbox"}
-	if kind.source != nil {
+	if kind.source != nil && !errors.As(err, new(*verdictError)) {
 		failed.Source, failed.advice = kind.source(&r.Reward), kind.hint
 	}
 	return failed
 }
 
-// tryRows grades a completion of one problem after the other until one has a score. If none has, it
-// returns how many it tried and why the last one has none.
+// verdictError is an error of a task's own grader, where a reward judges problems of another kind.
+type verdictError struct {
+	Kind string
+	Err  error
+}
+
+func (e *verdictError) Error() string { return "a problem of kind " + e.Kind + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *verdictError) Unwrap() error { return e.Err }
+
+// tryRows grades completions of problems of each kind until one has a score. If none of a kind has, it returns how
+// many it tried and why the last one has none.
 func (e *Env) tryRows(ctx context.Context, problems []rollout.Problem) (tried int, refused string, err error) {
 	t, end, err := e.newTask(ctx)
 	if err != nil {
 		return 0, "", err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	if e.run().Reward.Trained() { // which is still to be trained: the task says enough
-		return e.gradeRows(ctx, t, problems)
+	trained := e.run().Reward.Trained() // it is still to be trained: the task says enough
+	grader := t
+	if !trained {
+		var stop func() error
+		if grader, stop, err = e.newReward(t); err != nil {
+			return 0, "", err
+		}
+		defer func() { err = errors.Join(err, stop()) }()
 	}
-	grader, stop, err := e.newReward(t)
-	if err != nil {
-		return 0, "", err
+	for _, kind := range e.run().Task.Kinds() {
+		list := ofKind(&e.run().Task, problems, kind)
+		if trained && kind == config.PromptsTask {
+			continue
+		}
+		tried, refused, err = e.gradeRows(ctx, grader, list[:min(trialRows, len(list))])
+		if err != nil && e.run().JudgesAlone() && kind != config.PromptsTask {
+			err = &verdictError{kind, err}
+		}
+		if err != nil || refused != "" {
+			return tried, refused, err
+		}
 	}
-	defer func() { err = errors.Join(err, stop()) }()
-	return e.gradeRows(ctx, grader, problems)
+	return 0, "", nil
 }
 
-// gradeRows is tryRows with a grader.
+// gradeRows grades a completion of one problem after the other until one has a score. If none has, it returns how many
+// it tried and why the last one has none.
 func (e *Env) gradeRows(ctx context.Context, grader rollout.Grader, problems []rollout.Problem) (tried int,
 	refused string, err error) {
 	for i := range problems {
@@ -114,7 +140,7 @@ func (e *Env) trialAnswer(p *rollout.Problem) string {
 			return text
 		}
 	}
-	if e.run().JudgesAlone() {
+	if e.run().Task.Kind == config.PromptsTask || p.Kind == config.PromptsTask {
 		return "I do not know."
 	}
 	return "```python\nprint(1)\n```"

@@ -1,12 +1,14 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"exp/eval"
 	"exp/eval/stat"
 	"exp/experiments/ident"
+	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/train/ranks"
 	"exp/train/rl"
@@ -18,6 +20,7 @@ import (
 type onlineEval struct {
 	n        int
 	judged   bool              // by the run's reward alone
+	kinds    []string          // of problems
 	sources  map[string]string // of the problems, for verl's metrics, by id
 	problems []rollout.Problem
 	gen      eval.Generator
@@ -45,7 +48,8 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, o.MinP
 	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
 	params.Environment = r.cfg.Sampling.Environment
-	return &onlineEval{n: o.N, judged: r.run().JudgesAlone(), sources: dataSources(problems, r.run().Task.Kind),
+	return &onlineEval{n: o.N, judged: r.run().JudgesAlone(), kinds: r.run().Task.Kinds(),
+		sources:  dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
@@ -60,7 +64,7 @@ func (r *reinforcement) validationGrader(training rollout.Grader, owned *closers
 	case r.judges() || !r.leads() || !r.validates():
 		return training, nil
 	}
-	g, end, err := r.newJudgeAlone(nil)
+	g, end, err := r.newJudgeAlone(r.task, nil)
 	if err == nil {
 		owned.add(func() { _ = end() }) // all scores are there
 	}
@@ -163,14 +167,18 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 		return nil, err
 	}
 	if o.judged {
-		eval.Judged(items)
+		eval.Judged(items, o.problems, config.PromptsTask)
 	}
 	sum, err := eval.Summarize(items, []int{o.n}, 0)
 	if err != nil {
 		return nil, err
 	}
+	kinds, err := eval.KindMetrics(items, o.problems, o.kinds, 0)
+	if err != nil {
+		return nil, err
+	}
 	var out []rl.Metric
-	for _, m := range sum {
+	for _, m := range append(sum, kinds...) {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
 	return append(out, validation(o.sources, o.gen.Params.Environment != nil, samples, verdicts, o.overlong)...), nil
@@ -184,7 +192,7 @@ const mostSources = 32
 func dataSources(problems []rollout.Problem, kind string) map[string]string {
 	of, all := map[string]string{}, map[string]bool{}
 	for i := range problems {
-		source := problems[i].DataSource(kind)
+		source := problems[i].DataSource(cmp.Or(problems[i].Kind, kind))
 		of[problems[i].ID], all[source] = source, true
 	}
 	if len(all) > mostSources {

@@ -38,6 +38,8 @@ type Problem struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Data is further input of the task's grader, in the form the task wrote.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Kind is the kind of task that the problem is of, in a run of several; empty in others.
+	Kind string `json:"task_kind,omitempty"`
 }
 
 // Field returns the text, number or truth at a path such as extra_info.task within the columns of its data file that
