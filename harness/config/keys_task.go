@@ -332,7 +332,7 @@ const aboutMixed = `
   With reward.kind task verdicts are the rewards. With prompts among the kinds, reward.kind
   scores these, and verdicts pay reward.correct, reward.wrong or reward.format for all other
   problems. Group baselines (grpo, rloo …) compare completions of one problem, so scales do
-  not meet; a critic, a baseline of the batch (reinforce_pp) and means over steps mix them:
+  not meet; a critic, a baseline of the batch (reinforce_plus_plus) and means over steps mix them:
   choose reward.correct and reward.wrong on the model's scale. Without prompts,
   reward.kind scores all problems.
 `
