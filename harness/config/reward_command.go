@@ -69,7 +69,7 @@ const aboutCommand = `
     {"id": "9", "error": "no unit in the question"}
     {"id": "10", "score": 0.9, "correct": true, "answer": "Oslo"}    (of task prompts)
 
-  turns counts the policy's turns (rollout.tools). data_source is the row's, or else the task.
+  turns counts the policy's turns (rollout.tools). data_source is the row's, or else its task.
   extra is the problem's data; extra.columns has the columns of the data files that data.keep
   names. Of task prompts, gold is empty where the data has none. correct says whether the
   completion is right; by default task.prompts.pass decides. answer is its final answer, by

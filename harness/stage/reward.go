@@ -67,12 +67,8 @@ func (e *Env) newScorer(components []string) (reward.Scorer, error) {
 func (e *Env) newCommand(parts []string) *reward.Command {
 	r := e.run()
 	c := r.Reward
-	source := r.Task.Kind
-	if r.JudgesAlone() {
-		source = config.PromptsTask // of all problems that it judges
-	}
 	return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: parts, Verdicts: r.JudgesAlone(),
-		DataSource: source, Workers: c.Workers, Batch: c.Batch,
+		DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
 		RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
 		Log: func(line string) { e.warn("reward: %s", line) }})
 }

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -87,7 +88,8 @@ func (c *Command) rows(items []rollout.Item) []row {
 		c.last++
 		p := it.Problem
 		out[i] = row{ID: fmt.Sprint(c.last), Problem: p.ID, Prompt: p.Prompt, Response: it.Completion.Text,
-			Turns: it.Completion.Turns(), Gold: p.Answer, DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data}
+			Turns: it.Completion.Turns(), Gold: p.Answer, Extra: p.Data,
+			DataSource: p.DataSource(cmp.Or(p.Kind, c.opt.DataSource))}
 	}
 	return out
 }

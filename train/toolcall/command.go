@@ -1,6 +1,7 @@
 package toolcall
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -123,7 +124,7 @@ func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (rollout.To
 	p := call.Problem
 	line, err := json.Marshal(request{ID: fmt.Sprint(c.last.Add(1)), Problem: p.ID, Turn: call.Turn, Name: call.Name,
 		Arguments: call.Arguments, Input: call.Input, Response: call.Response, Prompt: p.Prompt, Gold: p.Answer,
-		DataSource: p.DataSource(c.opt.DataSource), Extra: p.Data})
+		DataSource: p.DataSource(cmp.Or(p.Kind, c.opt.DataSource)), Extra: p.Data})
 	if err != nil {
 		return rollout.ToolAnswer{}, err
 	}
