@@ -75,7 +75,10 @@ func (s *source) comparedSuite(suite *compare.Suite) scoredSuite {
 		out.interval = fmt.Sprintf("95 %%, Student's t over seeds and problems; of arms with fewer than %d seeds "+
 			"over problems, not training seeds", compare.MinSeeds)
 	}
-	out.interval += unanimousNote(suite, "pass@")
+	out.interval += unanimousNote(suite, func(name string) bool {
+		_, isPass := metric.PassK(name)
+		return isPass
+	})
 	out.metric = func(name string) []figure.Estimate {
 		m := suite.Metric(name)
 		list := make([]figure.Estimate, len(s.arms))

@@ -243,17 +243,17 @@ func (s *source) intervalNote(suite *compare.Suite) string {
 	}
 	return fmt.Sprintf("Means over problems and seeds (%s); ↑ and ↓ show the better direction, bold metrics were "+
 		"tested. Brackets are %s\u202f%% intervals, %s%s.",
-		s.seedText(), level, over, unanimousNote(suite, ""))
+		s.seedText(), level, over, unanimousNote(suite, func(string) bool { return true }))
 }
 
 // unanimousNote explains the interval of a share that is 0 or 1 on every problem; empty if the
-// suite has no such share with the prefix.
-func unanimousNote(suite *compare.Suite, prefix string) string {
+// suite has no such share among some metrics.
+func unanimousNote(suite *compare.Suite, among func(name string) bool) string {
 	for _, m := range suite.Metrics {
 		for _, e := range m.Arms {
 			lo, hi := bounds(e.Interval)
 			whole := valueOf(e.Mean) == 0 || valueOf(e.Mean) == 1
-			if strings.HasPrefix(m.Name, prefix) && m.Unit == metric.Share && whole && lo < hi {
+			if among(m.Name) && m.Unit == metric.Share && whole && lo < hi {
 				return "; Wilson's where every problem has 0 or every one 1"
 			}
 		}

@@ -204,7 +204,7 @@ func ofTheseRuns(p compare.Pair) string {
 // belowStart names the arms that training left with less pass@k than they started with;
 // nil if there are none.
 func (s *source) belowStart(m *compare.Metric) line {
-	if !m.Tested || !strings.HasPrefix(m.Name, "pass@") {
+	if _, isPass := metric.PassK(m.Name); !m.Tested || !isPass {
 		return nil
 	}
 	digits := digitsOf(m)

@@ -123,8 +123,9 @@ func mainResults(list []recorded.Result, allK bool) (out []recorded.Result) {
 func mainResultsOf(list []recorded.Result, allK bool) []recorded.Result {
 	var passes, rest []recorded.Result
 	for _, r := range list {
+		_, isPass := metric.PassK(r.Metric)
 		switch {
-		case strings.HasPrefix(r.Metric, "pass@"):
+		case isPass:
 			passes = append(passes, r)
 		case shownIn(r.Metric, metric.WideOnly), r.Metric == "not_graded" && zero(r):
 		default:

@@ -69,6 +69,24 @@ func TestShowFits(t *testing.T) {
 	}
 }
 
+// Of pass@k the page has the first and the last k; pass@1 of a kind of problems is another metric.
+func TestMainResults(t *testing.T) {
+	var list []recorded.Result
+	for _, name := range []string{"pass@1", "pass@2", "pass@4", "pass@1/math", "pass@1/code", "reward_mean/code"} {
+		list = append(list, recorded.Result{Suite: "test", Metric: name})
+	}
+	for allK, want := range map[bool]string{false: "pass@1 pass@4 pass@1/math pass@1/code reward_mean/code",
+		true: "pass@1 pass@2 pass@4 pass@1/math pass@1/code reward_mean/code"} {
+		var names []string
+		for _, r := range mainResults(list, allK) {
+			names = append(names, r.Metric)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("all %t: %s, want %s", allK, got, want)
+		}
+	}
+}
+
 // TestShowSmoke shows a run that was really executed.
 func TestShowSmoke(t *testing.T) {
 	dir := smokeStore(t)

@@ -35,7 +35,7 @@ func (t *mixedTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rol
 		kept := false
 		row.Kept = func() { kept = true }
 		if err := readers[kind].read(row); err != nil {
-			return nil, copies, err
+			return nil, copies, fmt.Errorf("%w; the row is of kind %s", err, kind)
 		}
 		if kept {
 			order = append(order, kind)
