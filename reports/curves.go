@@ -24,17 +24,18 @@ type curveKind struct {
 	Start  string // metric of the evaluation before training, drawn as a reference line
 }
 
-// Galleries of curves; the section on curves has the first five.
+// Galleries of curves; the section on curves has all but the last.
 const (
 	groupStages    = "Before training"
 	groupLearning  = "Learning"
+	groupKinds     = "Kinds of problems"
 	groupPolicy    = "The policy"
 	groupOptimizer = "Optimization"
 	groupMethod    = "Method-specific"
 	groupCost      = "Cost"
 )
 
-var curveGroups = []string{groupStages, groupLearning, groupPolicy, groupOptimizer, groupMethod}
+var curveGroups = []string{groupStages, groupLearning, groupKinds, groupPolicy, groupOptimizer, groupMethod}
 
 // curveKinds lists all curves in report order.
 var curveKinds = slices.Concat(stageKinds(), []curveKind{
@@ -44,6 +45,7 @@ var curveKinds = slices.Concat(stageKinds(), []curveKind{
 	{Name: "train-solved", Metric: "train/solved", Group: groupLearning},
 	{Name: "val-diversity", Metric: "val/distinct_correct", Group: groupLearning, Rare: true},
 	{Name: "val-clusters", Metric: "val/solution_clusters", Group: groupLearning, Rare: true},
+}, kindCurves(), []curveKind{
 	{Name: "entropy", Metric: "actor/entropy", Group: groupPolicy},
 	{Name: "kl", Metric: "kl/ref_k3", Group: groupPolicy},
 	{Name: "length", Metric: "response_length/mean", Group: groupPolicy},
@@ -109,8 +111,9 @@ func (k curveKind) drawing(arms []*arm) drawing {
 		a.reason = errors.New("no run recorded " + k.Metric)
 		if m, _ := metric.Find(k.Metric); m.Absent != "" {
 			a.reason = errors.New("no run recorded " + k.Metric + ": " + m.Absent)
-			if k.Group == groupOptimizer || k.Group == groupMethod || k.Group == groupStages {
-				a.reason = notTheirs{a.reason.Error()} // another method's, or of a stage that they do not have
+			switch k.Group {
+			case groupOptimizer, groupMethod, groupStages, groupKinds:
+				a.reason = notTheirs{a.reason.Error()} // another method's, or of a stage or kind that they do not have
 			}
 		}
 	default:

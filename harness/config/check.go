@@ -116,13 +116,13 @@ func mixedChecks() []check {
 		for _, name := range slices.Sorted(maps.Keys(kinds)) {
 			kind, _ := kinds[name].(string)
 			switch {
-			case slices.Contains(mixedParts(), kind):
+			case slices.Contains(MixedParts(), kind):
 			case taskNamed(kind).name != "":
 				return fmt.Sprintf("task.mixed.kinds gives %q the kind %s, whose problems have a run of their own",
-					name, kind), "a mixed task has problems of " + either(mixedParts())
+					name, kind), "a mixed task has problems of " + either(MixedParts())
 			default:
 				return fmt.Sprintf("task.mixed.kinds gives %q the kind %v", name, kinds[name]),
-					"a kind is " + either(mixedParts())
+					"a kind is " + either(MixedParts())
 			}
 		}
 		return "", ""

@@ -143,7 +143,7 @@ func promptsKeys() []Key {
 func mixedKeys() []Key {
 	return []Key{
 		{Path: "task.mixed.kinds", Kind: Values, Stages: at(Prepare, Train, EvalScore),
-			Help: "kind of each row's problem, " + either(mixedParts()) + ", by its data source: a name, or a " +
+			Help: "kind of each row's problem, " + either(MixedParts()) + ", by its data source: a name, or a " +
 				"pattern in which * stands for any text; or by its file, such as chats.jsonl, if no name matches " +
 				"that; * alone is for all others"},
 		{Path: "task.mixed.column", Kind: String, Default: is("data_source"), Pattern: pattern("the name of a column", `.+`),
@@ -151,8 +151,8 @@ func mixedKeys() []Key {
 	}
 }
 
-// mixedParts lists the kinds of problems that a mixed task may have.
-func mixedParts() []string { return tasksThat(func(k *taskKind) bool { return k.part }) }
+// MixedParts lists the kinds of problems that MixedTask may have.
+func MixedParts() []string { return tasksThat(func(k *taskKind) bool { return k.part }) }
 
 // Words of data.*.source that are not paths.
 const (

@@ -36,7 +36,7 @@ func markMakers() map[string]maker {
 
 func lacks(mark string) Check { return func(s string) bool { return !strings.Contains(s, mark) } }
 
-// nestedBrackets wants brackets five deep, of which the innermost close.
+// nestedBrackets wants brackets five deep; the innermost must close.
 func nestedBrackets(s string) bool {
 	var open []rune
 	deepest := 0
