@@ -79,6 +79,8 @@ func newMixed(cfg Config) (*mixedTask, error) {
 			t.sources = append(t.sources, p)
 		}
 	}
+	// A file's name with its folder comes before the name alone.
+	slices.SortStableFunc(t.files, func(a, b pattern) int { return b.slashes - a.slashes })
 	graders := map[string]rollout.Grader{}
 	for _, kind := range t.order {
 		own := cfg

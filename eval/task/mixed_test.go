@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"exp/train/rollout"
-
 	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/rows"
+	"exp/train/rollout"
 )
 
 // mixedFiles are rows of several kinds. Ids meet: the first row of each kind is 0.
@@ -126,6 +127,41 @@ func TestMixedKindOfRow(t *testing.T) {
 		if _, err := New(Config{Kind: "mixed", Mixed: Mixed{Kinds: kinds}}); !errors.As(err, &bad) ||
 			bad.Key != "task.mixed.kinds" {
 			t.Errorf("%v: %v", kinds, err)
+		}
+	}
+}
+
+// The name itself comes before a pattern, a data source before a file, and the last folders of a file count.
+func TestMixedNames(t *testing.T) {
+	for _, tt := range []struct {
+		kinds              map[string]string
+		source, path, want string
+	}{
+		{map[string]string{"a/b": "math", "a/*": "code", "*/b": "prompts"}, "a/b", "x.jsonl", "math"},
+		{map[string]string{"a/*": "code", "a": "math"}, "a/b", "x.jsonl", "code"},
+		{map[string]string{"a.c*": "math", "*": "prompts"}, "abc", "x.jsonl", "prompts"},
+		{map[string]string{"b*": "math", "*": "prompts"}, "ab", "x.jsonl", "prompts"},
+		{map[string]string{"*b": "math", "*": "prompts"}, "bc", "x.jsonl", "prompts"},
+		{map[string]string{"a": "math", "x.jsonl": "prompts"}, "a", "dir/x.jsonl", "math"},
+		{map[string]string{"a": "math", "x.jsonl": "prompts"}, "b", "dir/x.jsonl", "prompts"},
+		{map[string]string{"x.jsonl": "math", "x*.jsonl": "code"}, "", "dir/x.jsonl", "math"},
+		{map[string]string{"one/x.jsonl": "math", "two/x.jsonl": "code"}, "", "dir/two/x.jsonl", "code"},
+		{map[string]string{"one/x.jsonl": "math", "x.jsonl": "code"}, "", "one/x.jsonl", "math"},
+		{map[string]string{"x.jsonl": "code", "z/x.jsonl": "math"}, "", "z/x.jsonl", "math"},
+		{map[string]string{"a": "math", "*": "code"}, "", "x.jsonl", "code"},
+	} {
+		x := newMixedTask(t, tt.kinds).(*mixedTask)
+		if got, err := x.find(tt.source, tt.path); got != tt.want || err != nil {
+			t.Errorf("%v: %q of %s is %s, %v; want %s", tt.kinds, tt.source, tt.path, got, err, tt.want)
+		}
+	}
+	x := newMixedTask(t, map[string]string{"x.jsonl": "math", "y.jsonl": "code", "a": "prompts"}).(*mixedTask)
+	known := map[[2]string]string{}
+	for _, tt := range [][3]string{{"", "x.jsonl", "math"}, {"", "y.jsonl", "code"}, {"a", "y.jsonl", "prompts"},
+		{"", "x.jsonl", "math"}} {
+		row := rows.Row{Path: tt[1], Fields: map[string]any{"data_source": tt[0]}}
+		if got, err := x.kindOf(row, known); got != tt[2] || err != nil {
+			t.Errorf("%q: %s, %v", tt, got, err)
 		}
 	}
 }
