@@ -131,6 +131,36 @@ func TestMixedKindOfRow(t *testing.T) {
 	}
 }
 
+// Ids stay different, and rows without an answer or tests count, whatever kind they are of.
+func TestMixedIDs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(path, []byte(`{"data_source": "gsm", "id": "if/0", "prompt": "1?", "answer": "1"}
+{"data_source": "gsm", "id": "instructions/0", "prompt": "2?", "answer": "2"}
+{"data_source": "gsm", "id": "0", "prompt": "3?", "answer": "3"}
+{"data_source": "gsm", "id": "8", "prompt": "4?", "answer": ""}
+{"data_source": "if", "id": "0", "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
+{"data_source": "codecontests", "prompt": [{"role": "user", "content": "Echo."}], "ability": "code", `+
+		`"reward_model": {"ground_truth": "{\"inputs\": [], \"outputs\": []}"}, "extra_info": {"index": 7}}
+{"data_source": "codecontests", "prompt": [{"role": "user", "content": "Echo."}], "ability": "code", `+
+		`"reward_model": {"ground_truth": "{\"inputs\": [\"1\"], \"outputs\": [\"1\"]}"}, "extra_info": {"index": 8}}
+`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	x := newMixedTask(t, map[string]string{"gsm": "math", "if": "instructions", "codecontests": "code"})
+	problems, counts, err := Source{Path: path}.Read(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, p := range problems {
+		ids = append(ids, p.ID)
+	}
+	if d := cmp.Diff([]string{"if/0", "instructions/0", "0", "instructions/0#2", "codecontests/8"}, ids); d != "" ||
+		counts.Unanswered != 2 || counts.Rows != 7 {
+		t.Errorf("%s%+v", d, counts)
+	}
+}
+
 // The name itself comes before a pattern, a data source before a file, and the last folders of a file count.
 func TestMixedNames(t *testing.T) {
 	for _, tt := range []struct {
