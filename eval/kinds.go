@@ -19,7 +19,7 @@ func KindMetrics(items []Item, problems []rollout.Problem, kinds []string, seed 
 	for _, kind := range kinds {
 		var own []Item
 		for _, it := range items {
-			if k := of[it.ProblemID]; k != "" && k == kind {
+			if of[it.ProblemID] == kind {
 				own = append(own, it)
 			}
 		}

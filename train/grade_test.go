@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/train/rl"
 	"exp/train/rollout"
 )
 
@@ -183,5 +184,27 @@ func TestSuspicious(t *testing.T) {
 		if want := map[bool]float64{false: -1, true: 0.25}[says]; got != want {
 			t.Errorf("says %v: reward/suspicious is %v, want %v", says, got, want)
 		}
+	}
+}
+
+// Metrics of a kind of problems are over its graded completions; a kind without any has none.
+func TestKindMetrics(t *testing.T) {
+	var all []Trajectory
+	for _, x := range []struct {
+		kind    string
+		status  rollout.Status
+		correct bool
+		reward  float64
+	}{
+		{"math", rollout.Graded, true, 2}, {"math", rollout.Graded, false, -1}, {"math", rollout.NotGraded, true, 7},
+		{"code", rollout.Graded, true, 4}, {"prompts", rollout.NotGraded, false, 0}, {"", rollout.Graded, true, 1},
+	} {
+		all = append(all, Trajectory{Problem: &rollout.Problem{Kind: x.kind},
+			Verdict: rollout.Verdict{Status: x.status, Correct: x.correct, Reward: x.reward}})
+	}
+	want := []rl.Metric{{Name: "train/accuracy/code", Value: 1}, {Name: "train/score/code", Value: 4},
+		{Name: "train/accuracy/math", Value: 0.5}, {Name: "train/score/math", Value: 0.5}}
+	if got := kindMetrics(all); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
