@@ -1,0 +1,60 @@
+package stage
+
+import (
+	"testing"
+
+	"exp/eval/task"
+	"exp/harness/config"
+	"exp/harness/dataset"
+	"exp/train/rollout"
+)
+
+// mixedEnv has a configuration with problems of these kinds, whose reward is a program that dies at once.
+func mixedEnv(kinds ...string) *Env {
+	e := &Env{Config: &config.Resolved{}}
+	r := &e.Config.Run
+	r.Task.Kind, r.Task.Math.Grader = config.MixedTask, "math_dapo"
+	r.Task.Mixed = config.Mixed{Kinds: map[string]any{}, Column: "data_source"}
+	for _, kind := range kinds {
+		r.Task.Mixed.Kinds[kind] = kind
+	}
+	r.Reward = config.Reward{Kind: "command", Command: []string{"false"}, Workers: 1, Batch: 1, RowLimit: 1e9, BatchLimit: 1e9,
+		Correct: 3, Wrong: -2}
+	return e
+}
+
+// A single answer to a problem that has a verdict is graded without the reward that judges others.
+func TestGradeOfKind(t *testing.T) {
+	e := mixedEnv("math", config.PromptsTask)
+	c := rollout.Completion{Text: "Answer: 4", Finish: rollout.FinishStop}
+	p := rollout.Problem{ID: "m", Prompt: "2+2?", Answer: "4", Kind: "math"}
+	if v, err := Grade(t.Context(), e, &p, &c); err != nil || !v.Correct || v.Reward != 3 {
+		t.Errorf("%+v, %v", v, err)
+	}
+	p.Kind = config.PromptsTask
+	if v, err := Grade(t.Context(), e, &p, &c); err == nil && v.Status == rollout.Graded {
+		t.Errorf("without its reward: %+v", v)
+	}
+}
+
+// Scores depend on the tokenizer if the grader of some kind reads turns.
+func TestKindsReadTurns(t *testing.T) {
+	for kind, want := range map[string]bool{"instructions": true, "code": false, "math": false} {
+		if got := ReadsTurns(&mixedEnv("prompts", kind).Config.Run, nil); got != want {
+			t.Errorf("%s: %t", kind, got)
+		}
+	}
+}
+
+// Gold answers of other kinds than mathematics need no grader that reads them.
+func TestGoldsOfKinds(t *testing.T) {
+	e := mixedEnv("math", config.PromptsTask)
+	e.Config.Run.Task.Math.Grader = "exp"
+	const odd = "\\begin{nonsense} 7 \\over"
+	for kind, want := range map[string]int{"math": 1, config.PromptsTask: 0} {
+		n, err := e.checkGolds(dataset.Split{Name: task.Train}, []rollout.Problem{{ID: "a", Answer: odd, Kind: kind}})
+		if n != want || err != nil {
+			t.Errorf("%s: %d unread, %v", kind, n, err)
+		}
+	}
+}
