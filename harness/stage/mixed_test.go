@@ -31,6 +31,10 @@ func TestGradeOfKind(t *testing.T) {
 	if v, err := Grade(t.Context(), e, &p, &c); err != nil || !v.Correct || v.Reward != 3 {
 		t.Errorf("%+v, %v", v, err)
 	}
+	e.Config.Run.Reward = config.Reward{Kind: "model", Weights: t.TempDir(), Correct: 3} // no model is there
+	if v, err := Grade(t.Context(), e, &p, &c); err != nil || !v.Correct || v.Reward != 3 {
+		t.Errorf("beside a model that is missing: %+v, %v", v, err)
+	}
 	p.Kind = config.PromptsTask
 	if v, err := Grade(t.Context(), e, &p, &c); err == nil && v.Status == rollout.Graded {
 		t.Errorf("without its reward: %+v", v)
@@ -55,6 +59,17 @@ func TestGoldsOfKinds(t *testing.T) {
 		n, err := e.checkGolds(dataset.Split{Name: task.Train}, []rollout.Problem{{ID: "a", Answer: odd, Kind: kind}})
 		if n != want || err != nil {
 			t.Errorf("%s: %d unread, %v", kind, n, err)
+		}
+	}
+}
+
+// All kinds keep columns for training. Elsewhere the reward reads those of prompts alone.
+func TestColumnsOfKinds(t *testing.T) {
+	e := mixedEnv("math", config.PromptsTask)
+	e.Config.Run.Data.Keep = []string{"rubric"}
+	for _, s := range dataset.Splits(&e.Config.Run) {
+		if want := map[task.Split]string{task.Train: "", task.Val: config.PromptsTask, task.Test: config.PromptsTask}[s.Name]; len(s.Source.Keep) != 1 || s.Source.KeepOf != want {
+			t.Errorf("%s keeps %q of %q", s.Name, s.Source.Keep, s.Source.KeepOf)
 		}
 	}
 }
