@@ -58,7 +58,7 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
-// Blank lines between thinking and the answer are part of neither; those of an answer without thinking are its own.
+// Blank lines between thinking and the answer belong to neither. An answer without thinking keeps its blank lines.
 func TestBlankLinesAfterThinking(t *testing.T) {
 	task, err := New(Config{Kind: "instructions"})
 	if err != nil {

@@ -40,7 +40,7 @@ func PartKinds() []string {
 	return names
 }
 
-// Parts lists the kinds of task whose problems a task has, in the order of Kinds: its own, or those of a mixed one.
+// Parts lists the kinds of problems that a task has, in the order of Kinds. Only a mixed task has several.
 func (c *Config) Parts() []string {
 	if c.Kind != mixedKind {
 		return []string{c.Kind}
@@ -142,8 +142,8 @@ func newPattern(name, kind string) pattern {
 		strings.Count(name, "/")}
 }
 
-// kindOf returns the kind of a row: its data source's or else its file's, or else that of all others. known has those
-// found before, by data source and file.
+// kindOf returns the kind of a row, by its data source, or else by its file, or else by anyName. known caches the
+// kinds by data source and file.
 func (t *mixedTask) kindOf(r rows.Row, known map[[2]string]string) (string, error) {
 	source := ""
 	if r.Has(t.cfg.Column) && !r.Empty(t.cfg.Column) {
@@ -164,7 +164,7 @@ func (t *mixedTask) kindOf(r rows.Row, known map[[2]string]string) (string, erro
 	return kind, nil
 }
 
-// find is kindOf for a source, empty for none, and the path of a file.
+// find looks up the kind for a data source, which may be empty, and the path of a file.
 func (t *mixedTask) find(source, path string) (string, error) {
 	if source != "" {
 		if kind, err := matching(t.sources, func(pattern) string { return source }); kind != "" || err != nil {

@@ -37,8 +37,8 @@ func (r *Resolved) Params(stage Stage) map[string]any {
 	return r.view(func(k *Key) bool { return k.Reads(stage) || judged && k.Judges })
 }
 
-// JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations: of
-// all problems, or of those of a kind.
+// JudgesAlone reports whether the reward alone decides which answers are right, in training and in evaluations. In a
+// mixed task it does so for the prompts.
 func (r *Run) JudgesAlone() bool { return r.Task.Has(PromptsTask) }
 
 func (r *Resolved) view(wanted func(k *Key) bool) map[string]any {

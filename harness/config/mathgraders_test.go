@@ -20,4 +20,7 @@ func TestTaskKinds(t *testing.T) {
 	if d := cmp.Diff(task.Kinds(), lookup("task.kind").Words); d != "" {
 		t.Errorf("(-task +config)\n%s", d)
 	}
+	if d := cmp.Diff(task.PartKinds(), MixedParts()); d != "" {
+		t.Errorf("parts of a mixed task (-task +config)\n%s", d)
+	}
 }

@@ -110,7 +110,7 @@ func (t *Task) GraderOf(kind string) (name string, chosen bool) {
 	return kind, false
 }
 
-// Kinds lists the kinds of problems: the task's own, or those of a mixed one in the order of task.kind's words.
+// Kinds lists the kinds of problems, in the order of task.kind's words. Only a mixed task has several.
 func (t *Task) Kinds() []string {
 	if t.Kind != MixedTask {
 		return []string{t.Kind}

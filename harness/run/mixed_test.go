@@ -115,6 +115,14 @@ func TestMixedRun(t *testing.T) {
 		t.Errorf("warnings: %q", q.warnings)
 	}
 
+	scorer := func(more ...string) store.Scorer {
+		p := l.plan(0, append(sets, more...)...)
+		return (&execution{p: p, done: make([]store.Stage, len(p.Stages))}).scorer("test")
+	}
+	if a, b, c := scorer(), scorer(), scorer("task.math.grader=math_dapo"); a != b || a == c || a.Digest.IsZero() {
+		t.Errorf("scorers %v, %v and, with another grader of mathematics, %v", a, b, c)
+	}
+
 	if err := os.Remove(seen); err != nil { // it is an argument of the program, so its content counts
 		t.Fatal(err)
 	}

@@ -68,8 +68,30 @@ func TestColumnsOfKinds(t *testing.T) {
 	e := mixedEnv("math", config.PromptsTask)
 	e.Config.Run.Data.Keep = []string{"rubric"}
 	for _, s := range dataset.Splits(&e.Config.Run) {
-		if want := map[task.Split]string{task.Train: "", task.Val: config.PromptsTask, task.Test: config.PromptsTask}[s.Name]; len(s.Source.Keep) != 1 || s.Source.KeepOf != want {
+		want := config.PromptsTask
+		if s.Name == task.Train {
+			want = ""
+		}
+		if len(s.Source.Keep) != 1 || s.Source.KeepOf != want {
 			t.Errorf("%s keeps %q of %q", s.Name, s.Source.Keep, s.Source.KeepOf)
 		}
+	}
+}
+
+// A split is counted by kind. A kind that training lacks is an event; other splits may lack one.
+func TestKindsAreCounted(t *testing.T) {
+	e := mixedEnv("math", "code")
+	var events []string
+	e.Hooks.Event = func(kind, text string) { events = append(events, kind+": "+text) }
+	problems := []rollout.Problem{{ID: "a", Kind: "math"}, {ID: "b", Kind: "math"}}
+	summary := map[string]int{}
+	for _, s := range dataset.Splits(&e.Config.Run) {
+		e.countKinds(s, problems, summary)
+	}
+	if len(summary) != 3 || summary["train_math"] != 2 || summary["val_math"] != 2 || summary["test_math"] != 2 {
+		t.Errorf("counts %v", summary)
+	}
+	if len(events) != 1 || events[0] != "absent-kind: data.train: no problem is of kind code (task.mixed.kinds)" {
+		t.Errorf("events %q", events)
 	}
 }

@@ -124,7 +124,7 @@ func (e *Env) checkGolds(s dataset.Split, problems []rollout.Problem) (int, erro
 // mathKind is the kind of problems whose graders read gold answers.
 const mathKind = "math"
 
-// ofKind returns the problems of a kind among those of a task that has it.
+// ofKind returns a task's problems of one of its kinds.
 func ofKind(t *config.Task, problems []rollout.Problem, kind string) (list []rollout.Problem) {
 	if t.Kind != config.MixedTask {
 		return problems

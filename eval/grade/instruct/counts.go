@@ -72,7 +72,7 @@ func conjunctions(a *arguments) Check {
 	}
 }
 
-// names are those of IFBench's prompts.
+// names lists the names in IFBench's prompts.
 var names = sync.OnceValue(func() []string {
 	return strings.Fields("Emma Liam Sophia Jackson Olivia Noah Ava Lucas Isabella Mason Mia Ethan Charlotte " +
 		"Alexander Amelia Benjamin Harper Leo Zoe Daniel Chloe Samuel Lily Matthew Grace Owen Abigail Gabriel Ella " +
@@ -163,7 +163,7 @@ func keywordsMultiple(a *arguments) Check {
 	}
 }
 
-// lowercaseWords counts all words of the letters a to z, not those of one kind as its prompt says.
+// lowercaseWords counts all words in lower case together, although its prompt seems to mean each of them.
 func lowercaseWords(a *arguments) Check {
 	most := a.count("N", 1)
 	return func(s string) bool {

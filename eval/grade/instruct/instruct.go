@@ -1,10 +1,10 @@
 // Package instruct checks whether a response follows verifiable instructions, such as "at least 300 words" or "no
 // commas". It knows the instructions of IFEval (Zhou et al. 2023, Instruction-Following Evaluation for Large Language
-// Models, arXiv 2311.07911), and those of IFBench and for training with it (Pyatkin et al. 2025, Generalizing
+// Models, arXiv 2311.07911), and of IFBench with its training sets (Pyatkin et al. 2025, Generalizing
 // Verifiable Instruction Following, arXiv 2507.02833). It follows the rules of the published programs: IFEval's in
 // lm-eval, IFBench at db69a6f, and of open-instruct at e6c3044 both IFEvalG and the older functions for Tulu 3. Where
-// those check less than their prompt asks for, so does this package, and comments say so; where they break off with
-// an error, a response does not follow.
+// they check less than a prompt asks for, so does this package, and comments say so; where they break off with an
+// error, a response does not follow.
 //
 // Texts are read as Python reads them: words, white space and letter case are Unicode's, and keywords are regular
 // expressions. The published programs draw random numbers for arguments that a row lacks; here those are errors. Three
@@ -157,7 +157,7 @@ func (a *arguments) text(name string) string {
 	return strip(valid(s))
 }
 
-// valid puts U+FFFD for bytes that are no text: regular expressions cannot have them.
+// valid replaces bytes that are not UTF-8 by U+FFFD: regular expressions refuse them.
 func valid(s string) string { return strings.ToValidUTF8(s, "\ufffd") }
 
 // word returns an argument that is such a text, or a list whose first element counts, as in open-instruct's rows.

@@ -55,7 +55,7 @@ func compiled(list [][3]string) (rules []tokenRule) {
 	return rules
 }
 
-// loneLetter is an apostrophe before a word of one character that is no ending, such as 'a.
+// loneLetter matches an apostrophe before a word of one character, such as 'a, unless it is an ending, such as 's.
 const loneLetter = `'([^mMtTsSdDnN\PL]|[\p{N}_])(\z|[^\p{L}\p{N}_])`
 
 // tokenRules put spaces around marks, in this order. What \s, \d and \w mean is Python's, see python.go.
