@@ -75,6 +75,15 @@ func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 	return be.Alloc(t, n)
 }
 
+// RowsPerRead returns how many rows be multiplies with weights in about the time that it takes to read the weights
+// from memory; 0 if it does not say. Fewer rows take little less time.
+func RowsPerRead(be Backend) int {
+	if b, ok := be.(interface{ RowsPerRead() int }); ok {
+		return b.RowsPerRead()
+	}
+	return 0
+}
+
 // HostMemory is a backend whose AllocHost returns memory of the host that its operations reach,
 // more slowly than the device's.
 type HostMemory interface {

@@ -47,6 +47,10 @@ func rolloutKeys() []Key {
 		{Path: "rollout.page_tokens", Kind: Int, Default: is(16), Range: between(1, 4096), Unit: "tokens",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "positions in one page of the KV cache, a multiple of 16"},
+		{Path: "rollout.speculate", Kind: Bool, Default: is(true), Role: Nonsemantic, Stages: at(Train, EvalGen),
+			Late: true,
+			Help: "where few sequences run, guess their next tokens from what followed the same ones before, and " +
+				"compute several tokens in a step (speculative decoding); changes no result"},
 	}, penaltyKeys("rollout", sampled)...))
 }
 

@@ -314,6 +314,7 @@ type Rollout struct {
 	MaxSequences int      `key:"max_sequences"`
 	CacheTokens  int      `key:"cache_tokens"`
 	PageTokens   int      `key:"page_tokens"`
+	Speculate    bool     `key:"speculate"`
 	Tools        Tools    `key:"tools"`
 }
 

@@ -100,7 +100,7 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 	if V < 1024 {
 		arrays = 3 // for short rows
 	}
-	rows := min(own(engine.MaxSequences), max(1, piece/(arrays*V)))
+	rows := min(own(engine.Draws()), max(1, piece/(arrays*V)))
 	logits := V // of a row that is scored
 	if c.Algo.Distill.TopK > 0 && V < 1024 {
 		logits *= 2 // TopTokens keeps the order of its tokens, too

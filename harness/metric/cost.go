@@ -57,6 +57,10 @@ func cost() []Metric {
 			Definition: "completions of a step and its online evaluation that gave their room in the sampler's " +
 				"cache to others and were computed again, on the first rank",
 			Absent: "only steps with such completions have it: the cache is small (rollout.cache_tokens)"},
+		{Name: "perf/sampler_speculated", Unit: tokens, Title: "Speculated tokens", Direction: eval.Up,
+			Definition: "sampled tokens of a step and its online evaluation that were guessed right and so took no " +
+				"sampling step of their own (rollout.speculate), on the first rank",
+			Absent: "only steps where few completions ran together have it"},
 	}
 	times := []Metric{{Name: "timing_s/step", Unit: "s", Title: "Step", Direction: eval.Down,
 		Definition: "wall-clock time of the step, online evaluation not counted"}}

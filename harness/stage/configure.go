@@ -100,6 +100,14 @@ func EngineOptions(c *config.Run, arch model.Config, maxNew int, calls []generat
 	return o
 }
 
+// Ridge returns generate.Options.Ridge on a device: whether a run speculates changes no result.
+func Ridge(c *config.Run, be kernels.Backend) int {
+	if !c.Rollout.Speculate {
+		return 0
+	}
+	return kernels.RowsPerRead(be)
+}
+
 // TrainConfig returns the settings of the RL loop.
 func TrainConfig(c *config.Run) train.Config {
 	t := train.Config{

@@ -36,8 +36,8 @@ type reinforcement struct {
 	last    []rl.Metric
 	cut     int          // training prompts that are too long
 	reward  func() error // closes the grader
-	// restarts is the engine's count after the last step.
-	restarts int
+	// sampled are the engine's counts after the last step.
+	sampled generate.Stats
 }
 
 // reinforce trains the policy from the weights of the input.
@@ -214,7 +214,7 @@ func (r *reinforcement) buildEnvironment(prompts *prompt.Prompter, owned *closer
 func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew int,
 	calls []generate.Call) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew, calls)
-	o.CacheTokens = e.CacheTokens
+	o.CacheTokens, o.Ridge = e.CacheTokens, Ridge(e.run(), be)
 	if b, ok := be.(interface{ Products() ranks.Group }); ok {
 		o.Products = b.Products()
 	}
@@ -252,10 +252,16 @@ func (r *reinforcement) Step(s *train.Step) error {
 		s.System = append(s.System, val...)
 	}
 	if r.engine != nil {
-		if all := r.engine.Stats().Restarts; all > r.restarts {
-			m := rl.Metric{Name: "perf/sampler_restarts", Value: float64(all - r.restarts)}
-			measured[m.Name], s.System, r.restarts = m.Value, append(s.System, m), all
+		all := r.engine.Stats()
+		for _, m := range []rl.Metric{
+			{Name: "perf/sampler_restarts", Value: float64(all.Restarts - r.sampled.Restarts)},
+			{Name: "perf/sampler_speculated", Value: float64(all.KeptDrafts - r.sampled.KeptDrafts)},
+		} {
+			if m.Value > 0 {
+				measured[m.Name], s.System = m.Value, append(s.System, m)
+			}
 		}
+		r.sampled = all
 	}
 	det := detOf(s)
 	if digest {

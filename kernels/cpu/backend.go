@@ -225,6 +225,14 @@ func (b *Backend) Operand() kernels.DType { return b.operand }
 // Threads returns the number of threads that share the work.
 func (b *Backend) Threads() int { return b.pool.n }
 
+// RowsPerRead is what kernels.RowsPerRead tells of weights that no cache holds, as measured (kernels/LOG.md).
+func (b *Backend) RowsPerRead() int {
+	if b.operand == kernels.BF16 && b.level >= AVX512BF16 {
+		return 16
+	}
+	return 8
+}
+
 // Level returns the instruction level in use.
 func (b *Backend) Level() Level { return b.level }
 

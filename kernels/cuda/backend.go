@@ -274,6 +274,15 @@ func (b *Backend) Float() kernels.DType { return kernels.F32 }
 // Operand implements kernels.Backend.
 func (b *Backend) Operand() kernels.DType { return b.class.operand }
 
+// RowsPerRead is what kernels.RowsPerRead tells, on paper: products of up to 64 rows on tensor cores are bound by
+// memory (DESIGN.md, few_); plain cores do 14 to 20 operations for a byte, a quarter of a tile's 64 rows of float32.
+func (b *Backend) RowsPerRead() int {
+	if b.class.matrix {
+		return 64
+	}
+	return 16
+}
+
 // ctx and queue are the context and the stream for calls of C. Package cu keeps each in a
 // structure of one pointer.
 func (b *Backend) ctx() C.CUcontext  { return *(*C.CUcontext)(unsafe.Pointer(&b.context)) }

@@ -44,6 +44,9 @@ type Options struct {
 	// CacheTokens is the room of the cache in positions. 0 lets every sequence reach MaxTokens. With
 	// less, sequences that find no page give theirs back and start again later.
 	CacheTokens int
+	// Ridge is the number of rows that a step computes in the time that it takes to read the weights: steps of about
+	// as many also compute drafts of tokens to come. 0: none do.
+	Ridge int
 	// Calls are the largest calls of Sample. None: any call.
 	Calls []Call
 	// Products are the ranks that share the model's products, and so take every step together; nil: this one
@@ -100,6 +103,9 @@ func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }
 // Rows returns the most rows of a step.
 func (o Options) Rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
+// Draws returns the most draws of a step.
+func (o Options) Draws() int { return min(o.Rows(), max(o.MaxSequences, 1+longestDraft)) }
+
 // Bytes returns the bytes that an engine for models of configuration c allocates on a
 // device with operands of that type, for its cache and for its steps, on each of some ranks that
 // share products.
@@ -113,23 +119,26 @@ type Stats struct {
 	Steps         int
 	PromptTokens  int // computed; shared ones count once, drawn ones of restarted completions each time
 	SampledTokens int
+	Drafts        int // tokens that were guessed and computed ahead
+	KeptDrafts    int // of them, those that were then drawn, and so took no step of their own
 	Restarts      int // completions that gave their pages back and were computed again
 }
 
 // Engine samples from a model. It is a rollout.Sampler for one goroutine at a time.
 type Engine struct {
-	be    kernels.Backend
-	m     *model.Model
-	vocab Vocabulary
-	end   []int32 // tokens that end a completion
-	opt   Options
-	cache *model.Cache
-	dec   *model.Decoder
-	pages *pagePool
-	state statePool
-	stats Stats
-	step  stepBuilder
-	idle  []*sequence // ended sequences, whose arrays are reused
+	be     kernels.Backend
+	m      *model.Model
+	vocab  Vocabulary
+	end    []int32 // tokens that end a completion
+	opt    Options
+	cache  *model.Cache
+	dec    *model.Decoder
+	pages  *pagePool
+	state  statePool
+	stats  Stats
+	step   stepBuilder
+	drafts *drafter
+	idle   []*sequence // ended sequences, whose arrays are reused
 }
 
 var _ rollout.Sampler = (*Engine)(nil)
@@ -149,6 +158,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	e := &Engine{be: be, m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages())
 	e.state.slots = o.stateSlots(m.Config)
+	e.drafts = newDrafter(o)
 	var err error
 	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens, e.state.slots); err != nil {
 		return nil, err
@@ -177,6 +187,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	}
 	e.pages.reset()
 	e.state.reset()
+	e.drafts.reset()
 	s := newSchedule(e, reqs, p)
 	s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products)
 	defer s.turns.close()
@@ -201,6 +212,7 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 // where completions begin or end.
 func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	s.admit()
+	e.drafts.plan(s)
 	e.m.CopyPages(e.dec, e.cache, s.copies)
 	e.m.CopyStates(e.dec, e.cache, e.state.copies)
 	st := e.step.build(e, s)
@@ -210,10 +222,10 @@ func (e *Engine) advance(s *schedule, p kernels.Sampling) bool {
 	out := e.step.drawn(len(st.Sample))
 	e.m.Step(e.dec, e.cache, st, p, out)
 	if s.feed != nil {
-		s.feed.took(s.running, out)
+		s.feed.took(e.step.draws, out)
 	}
 	e.stats.Steps++
-	e.stats.SampledTokens += len(st.Sample)
+	e.stats.Drafts += len(st.Sample) - len(s.running)
 	e.stats.PromptTokens += len(st.Tokens) - len(st.Sample)
 	s.take(out)
 	return true

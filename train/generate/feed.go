@@ -67,7 +67,7 @@ type feed struct {
 	asks   []*Ask // by request
 	open   []*Ask // those with completions that have not ended
 	scorer *model.Scorer
-	order  []int // running sequences in the order of the step's draws
+	order  []int // rows in the order of the step's draws
 	out    drawn // of the step, in that order
 	rows   []scoredRow
 	index  []int32
@@ -99,6 +99,7 @@ func (e *Engine) Serve(ctx context.Context, asks <-chan *Ask) (err error) {
 	defer f.scorer.Close()
 	e.pages.reset()
 	e.state.reset()
+	e.drafts.reset()
 	s := newSchedule(e, nil, rollout.Params{})
 	s.feed = f
 	for {
@@ -147,6 +148,7 @@ func (s *schedule) join(a *Ask) {
 // restart forgets the requests of a schedule that has ended them all.
 func (s *schedule) restart() {
 	s.reqs, s.feed.asks, s.nextReq, s.ended, s.total = s.reqs[:0], s.feed.asks[:0], 0, 0, 0
+	s.e.drafts.reset()
 }
 
 // forget drops the first requests when they have ended and are many.
@@ -161,6 +163,7 @@ func (s *schedule) forget() {
 	}
 	s.reqs, s.feed.asks = slices.Delete(s.reqs, 0, n), slices.Delete(s.feed.asks, 0, n)
 	s.nextReq -= n
+	s.e.drafts.dropped(n)
 	for _, pr := range s.prompts {
 		if pr.req -= n; pr.again != nil {
 			pr.again.req -= n
@@ -181,6 +184,7 @@ func (s *schedule) dropGone() {
 		if !gone(q.req) {
 			return false
 		}
+		delete(s.e.drafts.texts, q.req)
 		s.leave(q)
 		s.e.idle = append(s.e.idle, q)
 		return true
@@ -215,12 +219,12 @@ func (f *feed) sampling(q *sequence) kernels.Sampling {
 }
 
 // group orders a step's draws so that those with the same parameters follow each other.
-func (f *feed) group(running []*sequence, st *model.Step) {
+func (f *feed) group(draws []draw, st *model.Step) {
 	f.order = f.order[:0]
-	for i, q := range running {
-		p := f.sampling(q)
-		at := slices.IndexFunc(f.order, func(j int) bool { return f.sampling(running[j]) == p })
-		for at >= 0 && at < len(f.order) && f.sampling(running[f.order[at]]) == p {
+	for i, d := range draws {
+		p := f.sampling(d.q)
+		at := slices.IndexFunc(f.order, func(j int) bool { return f.sampling(draws[j].q) == p })
+		for at >= 0 && at < len(f.order) && f.sampling(draws[f.order[at]].q) == p {
 			at++
 		}
 		if at < 0 {
@@ -229,9 +233,9 @@ func (f *feed) group(running []*sequence, st *model.Step) {
 		f.order = slices.Insert(f.order, at, i)
 	}
 	for i, j := range f.order {
-		q := running[j]
-		st.Sample[i], st.U[i] = int32(j), uniform(q.seed, len(q.drawn))
-		if p := f.sampling(q); i > 0 && f.sampling(running[f.order[i-1]]) == p {
+		d := draws[j]
+		st.Sample[i], st.U[i] = int32(j), d.u()
+		if p := f.sampling(d.q); i > 0 && f.sampling(draws[f.order[i-1]].q) == p {
 			st.Runs[len(st.Runs)-1].Rows++
 		} else {
 			st.Runs = append(st.Runs, model.Run{Rows: 1, Sampling: p})
@@ -250,16 +254,16 @@ func (f *feed) score(pr *prompt, row int, st *model.Step) {
 	st.Finish = true
 }
 
-// took puts what a step drew into the order of the running sequences, and scores it.
-func (f *feed) took(running []*sequence, out drawn) {
+// took puts what a step drew into the order of its rows, and scores it.
+func (f *feed) took(draws []draw, out drawn) {
 	f.out = drawn{IDs: append(f.out.IDs[:0], out.IDs...), LogProb: append(f.out.LogProb[:0], out.LogProb...),
 		Entropy: append(f.out.Entropy[:0], out.Entropy...)}
 	for i, j := range f.order {
 		out.IDs[j], out.LogProb[j], out.Entropy[j] = f.out.IDs[i], f.out.LogProb[i], f.out.Entropy[i]
 	}
-	for i, q := range running {
-		if a := f.asks[q.req]; a.Scored {
-			f.rows = append(f.rows, scoredRow{a, q.k, len(q.drawn)})
+	for i, d := range draws {
+		if a := f.asks[d.q.req]; a.Scored { // which has no draft
+			f.rows = append(f.rows, scoredRow{a, d.q.k, len(d.q.drawn)})
 			f.index, f.target = append(f.index, int32(i)), append(f.target, out.IDs[i])
 		}
 	}

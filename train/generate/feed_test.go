@@ -35,7 +35,7 @@ func TestServe(t *testing.T) {
 	be := openCPU(t, 2)
 	m := newModel(t, be, toy)
 	alone := newEngine(t, be, m, Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 96, StepRows: 24})
-	e := newEngine(t, be, m, Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 96, StepRows: 24, CacheTokens: 128})
+	e := newEngine(t, be, m, Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 96, StepRows: 24, CacheTokens: 128, Ridge: 8})
 	r := rand.New(rand.NewPCG(3, 4))
 	reqs := requests(r, 40, 2, 20)
 	params := []rollout.Params{{Temperature: 1, TopP: 1, MaxNewTokens: 70}, {TopP: 1, MaxNewTokens: 70},

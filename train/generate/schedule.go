@@ -60,6 +60,15 @@ type sequence struct {
 
 	inserted []rollout.Span // parts of drawn that the environment wrote
 	tally    tally
+
+	// Of the drafter.
+	draft  []int32 // tokens that may follow the next one's draw
+	match  int     // tokens that agree before them
+	ahead  int     // planned tokens of draft
+	chance float64 // that the next one is kept, with all before it
+	in     *text   // of its request
+	tip    int32   // place of its last known token there
+	known  int     // tokens of drawn that are there
 }
 
 type drawnToken struct {
@@ -295,7 +304,7 @@ func (s *schedule) start(pr *prompt) bool {
 		q = s.e.sequence()
 		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
 	}
-	q.pos, q.token = pr.shared(), pr.tokens[pr.shared()]
+	q.pos, q.token, q.draft = pr.shared(), pr.tokens[pr.shared()], q.draft[:0]
 	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.params(q.req).MaxNewTokens - 1)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
@@ -328,6 +337,7 @@ func (e *Engine) sequence() *sequence {
 	e.idle = e.idle[:len(e.idle)-1]
 	q.pages, q.drawn, q.text, q.inserted = q.pages[:0], q.drawn[:0], q.text[:0], nil
 	q.tally.reset()
+	q.in = nil
 	return q
 }
 
@@ -341,26 +351,48 @@ func (s *schedule) grow(q *sequence) int32 {
 // take gives the running completions their drawn tokens, in the step's order, and clears the
 // slots of completions that ended.
 func (s *schedule) take(out drawn) {
-	live := s.running[:0]
-	for i, q := range s.running {
-		id := out.IDs[i]
-		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[i], out.Entropy[i]})
-		switch answer, finish := s.after(q, id); {
-		case finish != 0:
-			s.end(q, finish)
-		case answer != nil:
-			s.ask(q, answer)
-		default:
-			q.pos++
-			q.token = id
+	live, at := s.running[:0], 0
+	for _, q := range s.running {
+		n := 1 + len(q.draft)
+		if s.takeDraws(q, out, at, n) {
 			live = append(live, q)
-			if s.feed != nil {
-				s.feed.drew(q)
-			}
 		}
+		at += n
 	}
 	clear(s.running[len(live):])
 	s.running = live
+}
+
+// takeDraws gives q its n draws from at, up to the first that differs from its draft, and reports whether q goes on
+// in its slot.
+func (s *schedule) takeDraws(q *sequence, out drawn, at, n int) bool {
+	for i := range n {
+		id := out.IDs[at+i]
+		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[at+i], out.Entropy[at+i]})
+		s.e.stats.SampledTokens++
+		kept := i < len(q.draft) && id == q.draft[i]
+		if i < len(q.draft) {
+			s.e.drafts.count(q, i, kept)
+		}
+		switch answer, finish := s.after(q, id); {
+		case finish != 0:
+			s.end(q, finish)
+			return false
+		case answer != nil:
+			s.ask(q, answer)
+			return false
+		}
+		q.pos++
+		q.token = id
+		if s.feed != nil {
+			s.feed.drew(q)
+		}
+		if !kept {
+			break
+		}
+		s.e.stats.KeptDrafts++
+	}
+	return true
 }
 
 // end stores q's result and frees its pages and its arrays.
@@ -380,6 +412,7 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	} else {
 		s.out[q.req][q.k] = c
 	}
+	s.e.drafts.ended(q)
 	s.leave(q)
 	s.e.idle = append(s.e.idle, q)
 	s.ended++

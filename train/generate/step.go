@@ -12,17 +12,29 @@ type drawn = model.Drawn
 // stepBuilder builds the arrays of a step; they are reused.
 type stepBuilder struct {
 	st    model.Step
+	draws []draw // by row
 	out   drawn
 	lists []model.Adjustment // of all draws
 	ends  [][2]int           // of each draw within lists
 }
 
-// build adds one row for each running completion, then prompt tokens up to the row limit.
+// draw is a draw of a completion, behind some drafted tokens.
+type draw struct {
+	q      *sequence
+	behind int
+}
+
+// u returns the number that decides the draw.
+func (d draw) u() float32 { return uniform(d.q.seed, len(d.q.drawn)+d.behind) }
+
+// build adds a row for each running completion and for each token of its draft, then prompt tokens up to the row
+// limit.
 func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
 	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
 	st.Runs, st.Adjust, st.Finish = st.Runs[:0], st.Adjust[:0], false
+	b.draws = b.draws[:0]
 	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
@@ -38,12 +50,20 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		st.Seq = append(st.Seq, seq)
 		st.Slots = append(st.Slots, pages[pos/size]*int32(size)+int32(pos%size))
 	}
-	for i, q := range s.running {
+	draws := func(q *sequence, token int32, behind int) {
+		d := draw{q, behind}
+		st.Sample = append(st.Sample, int32(len(st.Tokens)))
+		st.U = append(st.U, d.u())
+		row(token, q.pos+behind, q.pages)
+		b.draws = append(b.draws, d)
+	}
+	for _, q := range s.running {
 		table(q.pages)
 		st.States = append(st.States, q.state)
-		row(q.token, q.pos, q.pages)
-		st.Sample = append(st.Sample, int32(i))
-		st.U = append(st.U, uniform(q.seed, len(q.drawn)))
+		draws(q, q.token, 0)
+		for i, token := range q.draft {
+			draws(q, token, i+1)
+		}
 		seq++
 	}
 	for _, pr := range s.prompts {
@@ -74,7 +94,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		seq++
 	}
 	if s.feed != nil {
-		s.feed.group(s.running, st)
+		s.feed.group(b.draws, st)
 	}
 	b.adjust(s)
 	return *st
@@ -87,7 +107,7 @@ func (b *stepBuilder) adjust(s *schedule) {
 	}
 	b.lists = b.lists[:0]
 	for _, row := range b.st.Sample {
-		q, from := s.running[row], len(b.lists)
+		q, from := b.draws[row].q, len(b.lists)
 		b.lists = s.adjustments(q, b.lists)
 		b.ends = append(b.ends[:len(b.st.Adjust)], [2]int{from, len(b.lists)})
 		b.st.Adjust = append(b.st.Adjust, nil)

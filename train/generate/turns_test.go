@@ -53,6 +53,8 @@ func (o oracle) Read(t rollout.Turn) rollout.Action {
 	}}
 }
 
+func noDelay() time.Duration { return 0 }
+
 func withProblems(reqs []rollout.Request) []rollout.Request {
 	for i := range reqs {
 		reqs[i].Problem = &rollout.Problem{ID: fmt.Sprint(i)}
@@ -70,7 +72,7 @@ func TestTurns(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 7))
 		reqs := withProblems(requests(r, 6, 5, 30))
 		p := rollout.Params{Temperature: 1.5, TopP: 1, MaxNewTokens: 60, Stop: []string{"qq"},
-			Environment: oracle{turns, func() time.Duration { return 0 }, ""}}
+			Environment: oracle{turns, noDelay, ""}}
 		large := newEngine(t, be, m, Options{MaxSequences: 30, PageTokens: 16, MaxTokens: 90})
 		want := sample(t, large, reqs, p)
 		checkTurns(t, want, p.MaxNewTokens)

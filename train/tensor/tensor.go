@@ -107,6 +107,9 @@ func (b *Backend) Close() {
 	clear(b.lists)
 }
 
+// RowsPerRead is that of the rank's backend: its part of the weights has its part of the products.
+func (b *Backend) RowsPerRead() int { return kernels.RowsPerRead(b.Backend) }
+
 // AllocSparse implements kernels.SparseMemory.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
 	return kernels.AllocSparse(b.Backend, t, n)

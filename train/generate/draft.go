@@ -1,0 +1,204 @@
+package generate
+
+// drafter guesses the next tokens of running completions: those that followed the same tokens before, in the
+// prompt, in the completion or in others of its request (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step
+// computes a draft in rows behind the completion's next token, and draws after each. A draw depends on weights,
+// the tokens before it, seed and parameters alone. So the draws that repeat the draft, and the first that does not,
+// are the completion's, bit for bit; the rest is dropped, and its keys and values are written again. Speculative
+// decoding (arXiv:2211.17192) keeps the distribution of tokens; this keeps the tokens.
+//
+// Drafts pay where steps have few rows, which take about as long as reading the weights: in a chat, in a small
+// evaluation, for the last long completions of a rollout.
+type drafter struct {
+	ridge int // Options.Ridge
+	most  int // draws of a step
+	texts map[int]*text
+	drew  bool                   // the last step had drafts
+	rates [longestMatch + 1]rate // by the tokens before a drafted one that agree
+}
+
+const (
+	leastMatch   = 2  // tokens that agree before a draft
+	longestMatch = 16 // as far as they are counted
+	longestDraft = 15
+)
+
+// rate counts drafted tokens.
+type rate struct{ drafted, kept float64 }
+
+// of returns the share of drafted tokens that are kept, as expected for match tokens that agree: more of them
+// promise more, until tokens are counted.
+func (r rate) of(match int) float64 {
+	const before = 8 // tokens that the promise counts for
+	return (r.kept + before*float64(match)/float64(match+2)) / (r.drafted + before)
+}
+
+// count counts a token.
+func (r *rate) count(kept bool) {
+	const memory = 1024
+	if r.drafted++; kept {
+		r.kept++
+	}
+	if r.drafted > memory {
+		r.fade()
+	}
+}
+
+// fade halves what was counted.
+func (r *rate) fade() { r.drafted, r.kept = r.drafted/2, r.kept/2 }
+
+func newDrafter(o Options) *drafter {
+	return &drafter{ridge: o.Ridge, most: o.Draws(), texts: map[int]*text{}}
+}
+
+// reset forgets all texts. What was counted fades: a policy changes, and drafts that failed are tried again.
+func (d *drafter) reset() {
+	clear(d.texts)
+	for i := range d.rates {
+		d.rates[i].fade()
+	}
+}
+
+// chance returns how often the token is kept that follows match tokens that agree.
+func (d *drafter) chance(match int) float64 {
+	match = min(match, longestMatch)
+	return d.rates[match].of(match)
+}
+
+// plan gives the running completions drafts. A step of n rows takes as long as ridge + n of them, so another row
+// pays as long as its chance to bring a token is above the tokens that each of those brings so far.
+func (d *drafter) plan(s *schedule) {
+	if d.drew {
+		for _, q := range s.running {
+			q.draft = q.draft[:0]
+		}
+	}
+	rows := len(s.running)
+	d.drew = d.ridge > 0 && rows <= 2*d.ridge && !s.e.state.exist() && !s.computesPrompts()
+	if !d.drew {
+		return
+	}
+	for _, q := range s.running {
+		d.look(s, q)
+	}
+	tokens := float64(rows)
+	for rows < d.most {
+		var best *sequence
+		for _, q := range s.running {
+			if q.ahead < len(q.draft) && (best == nil || q.chance > best.chance) {
+				best = q
+			}
+		}
+		if best == nil || best.chance*float64(d.ridge+rows) <= tokens {
+			break
+		}
+		rows, tokens = rows+1, tokens+best.chance
+		best.ahead++
+		best.chance *= d.chance(best.match + best.ahead)
+	}
+	for _, q := range s.running {
+		q.draft = q.draft[:min(q.ahead, s.reserve(q, q.ahead))]
+	}
+}
+
+// look finds what may follow q.
+func (d *drafter) look(s *schedule, q *sequence) {
+	q.ahead = 0
+	p := s.params(q.req)
+	if adjusts(p) || s.feed != nil && s.feed.asks[q.req].Scored {
+		return // what a draft would change of the next draws, or show, is not kept apart
+	}
+	x := d.text(s, q.req)
+	x.follow(q)
+	q.draft, q.match = x.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
+	q.chance = d.chance(q.match)
+}
+
+// text returns the text of a request. Its completions that have ended are in it from the start, but those of a feed.
+func (d *drafter) text(s *schedule, req int) *text {
+	x := d.texts[req]
+	if x != nil {
+		return x
+	}
+	x = newText(s.reqs[req].Prompt, len(s.reqs[req].Seeds))
+	d.texts[req] = x
+	if s.feed != nil {
+		x.open = s.feed.asks[req].left
+		return x
+	}
+	for _, c := range s.out[req] {
+		if c.Finish == 0 {
+			continue
+		}
+		x.open--
+		tip := x.prompt
+		for _, token := range c.Tokens {
+			tip = x.add(tip, token)
+		}
+	}
+	return x
+}
+
+// follow adds what q has drawn.
+func (x *text) follow(q *sequence) {
+	if q.in != x {
+		q.in, q.tip, q.known = x, x.prompt, 0
+	}
+	for ; q.known < len(q.drawn); q.known++ {
+		q.tip = x.add(q.tip, q.drawn[q.known].id)
+	}
+}
+
+// ended notes that a completion has ended; its text stays for the others of its request.
+func (d *drafter) ended(q *sequence) {
+	if x := d.texts[q.req]; x != nil {
+		if x.open--; x.open == 0 {
+			delete(d.texts, q.req)
+		} else {
+			x.follow(q)
+		}
+	}
+	q.in = nil
+}
+
+// dropped forgets the first n requests, the numbers of the others become less by n.
+func (d *drafter) dropped(n int) {
+	for req := range d.texts {
+		if req < n {
+			delete(d.texts, req)
+		}
+	}
+	moved := make(map[int]*text, len(d.texts))
+	for req, x := range d.texts {
+		moved[req-n] = x
+	}
+	d.texts = moved
+}
+
+// count counts a drafted token of q, the i-th, that the draw repeated or not.
+func (d *drafter) count(q *sequence, i int, kept bool) {
+	d.rates[min(q.match+i, longestMatch)].count(kept)
+}
+
+// computesPrompts reports whether a prompt has tokens for the next step.
+func (s *schedule) computesPrompts() bool {
+	for _, pr := range s.prompts {
+		if pr.admitted && pr.done < pr.shared() {
+			return true
+		}
+	}
+	return false
+}
+
+// reserve takes the pages that the next n tokens after q's next one want, as long as enough are left, and returns
+// for how many of them there are pages.
+func (s *schedule) reserve(q *sequence, n int) int {
+	size := s.e.opt.PageTokens
+	for q.pos+n >= size*len(q.pages) && len(q.pages) < q.most && s.enough(1) {
+		s.grow(q)
+		if len(q.pages) == q.most {
+			s.growing--
+		}
+	}
+	return size*len(q.pages) - q.pos - 1
+}

@@ -1,0 +1,242 @@
+package generate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// What followed the same tokens before is the draft.
+func TestDraftOfText(t *testing.T) {
+	//           0  1  2  3  4  5  6  7
+	prompt := []int32{1, 2, 3, 4, 9, 2, 3, 5}
+	for _, tt := range []struct {
+		name        string
+		completions [][]int32
+		most        int
+		want        []int32
+		match       int
+	}{
+		{"nothing agrees", [][]int32{{7}}, 4, nil, 0},
+		{"one token agrees", [][]int32{{2}}, 4, nil, 0},
+		{"the prompt, the latest of two", [][]int32{{7, 2, 3}}, 4, []int32{5, 7, 2, 3}, 2},
+		{"three agree before two", [][]int32{{1, 2, 3}}, 3, []int32{4, 9, 2}, 3},
+		{"no more than asked", [][]int32{{1, 2, 3}}, 1, []int32{4}, 3},
+		{"another completion, to its end", [][]int32{{6, 6, 7, 8, 8}, {6, 7}}, 9, []int32{8, 8}, 2},
+		{"its end alone brings nothing", [][]int32{{6, 7}, {6, 7}}, 9, nil, 0},
+		{"a repetition goes on", [][]int32{{6, 7, 8, 6, 7}}, 8, []int32{8, 6, 7, 8, 6, 7, 8, 6}, 2},
+		{"one token again and again", [][]int32{{6, 6, 6}}, 3, []int32{6, 6, 6}, 2},
+		{"across the prompt's end", [][]int32{{8, 5, 8}}, 2, []int32{5, 8}, 2},
+		{"the first token of another", [][]int32{{8, 4}, {}}, 5, []int32{8, 4}, 8},
+		{"none asked", [][]int32{{1, 2, 3}}, 0, nil, 3},
+	} {
+		x := newText(prompt, 2)
+		tip := x.prompt
+		for _, c := range tt.completions {
+			tip = x.prompt
+			for _, token := range c {
+				tip = x.add(tip, token)
+			}
+		}
+		got, match := x.draft(nil, tip, tt.most)
+		if !slices.Equal(got, tt.want) || len(tt.want) > 0 && match != tt.match {
+			t.Errorf("%s: %v behind %d tokens, want %v behind %d", tt.name, got, match, tt.want, tt.match)
+		}
+	}
+}
+
+// In long texts the place is one of the latest with the same two tokens, and none agrees in more tokens among them.
+func TestFindInLongTexts(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := newText([]int32{0}, 1)
+	list, tip := []int32{0}, x.prompt
+	for range 3000 {
+		token := int32(r.IntN(5))
+		tip, list = x.add(tip, token), append(list, token)
+		best, match, tries := nowhere, leastMatch-1, 0
+		for at := len(list) - 2; at > 0 && tries < mostTries-1; at-- { // the tip itself is the first one
+			n := 0
+			for n < longestMatch && n <= at && list[at-n] == list[len(list)-1-n] {
+				n++
+			}
+			if n >= 2 {
+				tries++
+			}
+			if n > match {
+				best, match = at, n
+			}
+		}
+		at, n := x.find(tip)
+		if len(list) < 3 {
+			continue
+		}
+		if int(at) != best || best != nowhere && n != match {
+			t.Fatalf("after %d tokens: place %d of %d tokens, want %d of %d", len(list), at, n, best, match)
+		}
+	}
+}
+
+// A row is added to a step as long as it is expected to bring more for its time than the others.
+func TestPlan(t *testing.T) {
+	plan := func(ridge, most int, matches ...int) (ahead []int) {
+		e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(100)}
+		d := &drafter{ridge: ridge, most: most, texts: map[int]*text{}}
+		e.drafts = d
+		s := newSchedule(e, make([]rollout.Request, len(matches)), rollout.Params{MaxNewTokens: 100})
+		for i, match := range matches {
+			s.reqs[i] = rollout.Request{Prompt: repetition(match), Seeds: []uint64{1}}
+			s.running = append(s.running, &sequence{req: i, most: 9, pages: make([]int32, 3)})
+		}
+		d.plan(s)
+		for _, q := range s.running {
+			ahead = append(ahead, len(q.draft))
+		}
+		return ahead
+	}
+	for _, tt := range []struct {
+		ridge, most int
+		matches     []int
+		want        []int
+	}{
+		// Two tokens agree: chances of 1/2, 1/2 · 3/5, then times 4/6, 5/7, … Four rows take the time of 12 and bring
+		// 1 + 0.5 + 0.3 + 0.2 = 2 tokens, so another must bring more than 2/12; it has 1/7.
+		{8, 99, []int{2}, []int{3}},
+		{1, 99, []int{2}, []int{0}}, // 1 token in the time of 2 rows; 1/2 in 1 more
+		{8, 3, []int{2}, []int{2}},  // rows end
+		{8, 99, []int{0}, []int{0}},
+		// Chances of 8/9 and more go before those of 2/4.
+		{8, 5, []int{2, 16}, []int{0, 3}},
+		{0, 99, []int{16}, []int{0}},
+		{1, 99, []int{16, 16, 16}, []int{0, 0, 0}}, // more than two rows
+	} {
+		if got := plan(tt.ridge, tt.most, tt.matches...); !slices.Equal(got, tt.want) {
+			t.Errorf("ridge %d, %d rows, %v tokens agree: drafts of %v, want %v", tt.ridge, tt.most, tt.matches, got, tt.want)
+		}
+	}
+}
+
+// repetition returns a prompt whose last n tokens were there before, and where 30 others followed.
+func repetition(n int) (prompt []int32) {
+	for i := range n {
+		prompt = append(prompt, int32(100+i))
+	}
+	for i := range 30 {
+		prompt = append(prompt, int32(200+i))
+	}
+	return append(prompt, prompt[:n]...)
+}
+
+// What is counted decides after a while, and fades.
+func TestRates(t *testing.T) {
+	var r rate
+	if got := r.of(2); got != 0.5 {
+		t.Errorf("before any: %v", got)
+	}
+	for range 92 {
+		r.count(false)
+	}
+	if got := r.of(2); got != 0.04 { // 4 of 100
+		t.Errorf("after 92 that failed: %v", got)
+	}
+	for range 10_000 {
+		r.count(true)
+	}
+	if got := r.of(2); got < 0.99 || r.drafted > 1024 {
+		t.Errorf("after 10,000 that were kept: %v, %+v", got, r)
+	}
+}
+
+// TestDrafts: completions have the same bits with drafts, for any sampling, sizing and room of the cache, and take
+// fewer steps.
+func TestDrafts(t *testing.T) {
+	for i, c := range []model.Config{toy, toy, linearToy()} {
+		operand := []kernels.DType{kernels.F32, kernels.BF16}[i%2]
+		be := openAs(t, cpu.Options{Threads: 2, Operand: operand})
+		m := newModel(t, be, c)
+		r := rand.New(rand.NewPCG(5, 7))
+		reqs := requests(r, 5, 4, 30)
+		for _, p := range []rollout.Params{
+			{Temperature: 0}, {Temperature: 0.3}, {Temperature: 1, TopK: 3}, {Temperature: 0.5, Stop: []string{"qq", "ab"}},
+			{Temperature: 0.3, Penalties: rollout.Penalties{Repetition: 1.1}},
+		} {
+			p.TopP, p.MaxNewTokens = 1, 60
+			want := sample(t, newEngine(t, be, m, Options{MaxSequences: 20, PageTokens: 16, MaxTokens: 90}), reqs, p)
+			for _, o := range []Options{{MaxSequences: 1, StepRows: 20}, {MaxSequences: 3, StepRows: 5}, {MaxSequences: 20, CacheTokens: 160},
+				{MaxSequences: 8, CacheTokens: 400, StepRows: 100}, {MaxSequences: 20, StepRows: 300}} {
+				o.PageTokens, o.MaxTokens = 16, 90
+				plain := newEngine(t, be, m, o)
+				sample(t, plain, reqs, p)
+				o.Ridge = 32
+				e := newEngine(t, dirty{be}, m, o)
+				for range 2 {
+					if d := differ(sample(t, e, reqs, p), want); d != "" {
+						t.Fatalf("%s, %+v, %+v: %s", operand, p, o, d)
+					}
+					if pages := e.pages.available(); pages != o.pages() {
+						t.Fatalf("%s, %+v: %d of %d pages are free afterwards", operand, o, pages, o.pages())
+					}
+					if len(e.drafts.texts) > 0 {
+						t.Errorf("%d texts are left", len(e.drafts.texts))
+					}
+				}
+				got, alone := e.Stats(), plain.Stats()
+				if got.SampledTokens != 2*alone.SampledTokens || got.KeptDrafts > got.Drafts {
+					t.Errorf("%+v, without drafts %+v", got, alone)
+				}
+				drafts := !c.Recurrent() && !p.Penalties.On()
+				if drafts != (got.Drafts > 0) || drafts && p.Temperature == 0 && got.Steps >= 2*alone.Steps {
+					t.Errorf("%s, %+v, %+v: %+v, without drafts %+v", operand, p, o, got, alone)
+				}
+			}
+		}
+	}
+}
+
+// With tools, too: what they say is drafted like any other token, and is in the text.
+func TestDraftsWithTurns(t *testing.T) {
+	be := openCPU(t, 2)
+	m := newModel(t, be, toy)
+	reqs := withProblems(requests(rand.New(rand.NewPCG(5, 7)), 6, 5, 30))
+	p := rollout.Params{Temperature: 0.6, TopP: 1, MaxNewTokens: 60, Stop: []string{"qq"}, Environment: oracle{4, noDelay, ""}}
+	o := Options{MaxSequences: 30, PageTokens: 16, MaxTokens: 90}
+	want := sample(t, newEngine(t, be, m, o), reqs, p)
+	for _, o := range []Options{o, {MaxSequences: 5, CacheTokens: 200}, {MaxSequences: 1, StepRows: 40}} {
+		o.PageTokens, o.MaxTokens, o.Ridge = 16, 90, 32
+		e := newEngine(t, dirty{be}, m, o)
+		got := sample(t, e, reqs, p)
+		if d := differ(got, want); d != "" {
+			t.Errorf("%+v: %s", o, d)
+		}
+		for i := range want {
+			for k := range want[i] {
+				if fmt.Sprint(got[i][k].Inserted) != fmt.Sprint(want[i][k].Inserted) {
+					t.Errorf("%+v: request %d, completion %d: inserted %v, want %v", o, i, k, got[i][k].Inserted, want[i][k].Inserted)
+				}
+			}
+		}
+		if n := e.Stats(); n.KeptDrafts == 0 || n.KeptDrafts == n.Drafts {
+			t.Errorf("%+v: %+v", o, n)
+		}
+	}
+}
+
+// A model that repeats itself takes a fraction of the steps.
+func TestSureDrafts(t *testing.T) {
+	be := openCPU(t, 1)
+	e, err := New(be, newModel(t, be, toy), unending{}, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 32, Ridge: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	out := sample(t, e, []rollout.Request{{Prompt: []int32{3, 4}, Seeds: []uint64{1}}},
+		rollout.Params{TopP: 1, MaxNewTokens: 90})
+	if s := e.Stats(); s.SampledTokens != 90 || s.Steps > 40 {
+		t.Errorf("%+v: %q", s, out[0][0].Text)
+	}
+}
