@@ -1,7 +1,7 @@
 package generate
 
 // drafter guesses the next tokens of running completions: those that followed the same tokens before, in the
-// prompt, in the completion or in others of its request (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step
+// prompt, in the completion or in others (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step
 // computes a draft in rows behind the completion's next token, and draws after each. A draw depends on weights,
 // the tokens before it, seed and parameters alone. So the draws that repeat the draft, and the first that does not,
 // are the completion's, bit for bit; the rest is dropped, and its keys and values are written again. Speculative
@@ -10,10 +10,11 @@ package generate
 // Drafts pay where steps have few rows, which take about as long as reading the weights: in a chat, in a small
 // evaluation, for the last long completions of a rollout.
 type drafter struct {
-	ridge int // Options.Ridge
-	most  int // draws of a step
-	texts map[int]*text
-	drew  bool                   // the last step had drafts
+	ridge int  // Options.Ridge
+	most  int  // draws of a step
+	drew  bool // the last step had drafts
+	text  *text
+	known map[int]int32          // requests whose prompts are in the text, with the place of the last token
 	rates [longestMatch + 1]rate // by the tokens before a drafted one that agree
 }
 
@@ -48,12 +49,14 @@ func (r *rate) count(kept bool) {
 func (r *rate) fade() { r.drafted, r.kept = r.drafted/2, r.kept/2 }
 
 func newDrafter(o Options) *drafter {
-	return &drafter{ridge: o.Ridge, most: o.Draws(), texts: map[int]*text{}}
+	const least, most = 1 << 12, 1 << 20 // tokens of the text, at 20 bytes
+	return &drafter{ridge: o.Ridge, most: o.Draws(), text: newText(min(max(o.MaxSequences*o.MaxTokens, least), most)),
+		known: map[int]int32{}}
 }
 
-// reset forgets all texts. What was counted fades: a policy changes, and drafts that failed are tried again.
+// reset begins a call. What was counted fades: a policy changes, and drafts that failed are tried again.
 func (d *drafter) reset() {
-	clear(d.texts)
+	clear(d.known)
 	for i := range d.rates {
 		d.rates[i].fade()
 	}
@@ -108,71 +111,60 @@ func (d *drafter) look(s *schedule, q *sequence) {
 	if adjusts(p) || s.feed != nil && s.feed.asks[q.req].Scored {
 		return // what a draft would change of the next draws, or show, is not kept apart
 	}
-	x := d.text(s, q.req)
-	x.follow(q)
-	q.draft, q.match = x.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
+	d.join(s, q.req)
+	d.follow(q)
+	q.draft, q.match = d.text.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
 	q.chance = d.chance(q.match)
 }
 
-// text returns the text of a request. Its completions that have ended are in it from the start, but those of a feed.
-func (d *drafter) text(s *schedule, req int) *text {
-	x := d.texts[req]
-	if x != nil {
-		return x
+// join puts the prompt of a request into the text, and its completions that have ended.
+func (d *drafter) join(s *schedule, req int) {
+	if _, ok := d.known[req]; ok {
+		return
 	}
-	x = newText(s.reqs[req].Prompt, len(s.reqs[req].Seeds))
-	d.texts[req] = x
-	if s.feed != nil {
-		x.open = s.feed.asks[req].left
-		return x
-	}
-	for _, c := range s.out[req] {
-		if c.Finish == 0 {
-			continue
-		}
-		x.open--
-		tip := x.prompt
-		for _, token := range c.Tokens {
-			tip = x.add(tip, token)
+	end := d.add(nowhere, s.reqs[req].Prompt)
+	d.known[req] = end
+	if s.feed == nil {
+		for _, c := range s.out[req] {
+			d.add(end, c.Tokens)
 		}
 	}
-	return x
 }
 
-// follow adds what q has drawn.
-func (x *text) follow(q *sequence) {
-	if q.in != x {
-		q.in, q.tip, q.known = x, x.prompt, 0
+// add puts tokens behind a place of the text, and returns the last one's.
+func (d *drafter) add(place int32, tokens []int32) int32 {
+	for _, token := range tokens {
+		place = d.text.add(place, token)
+	}
+	return place
+}
+
+// follow puts into the text what q has drawn since the last time.
+func (d *drafter) follow(q *sequence) {
+	if q.known == 0 {
+		q.tip = d.known[q.req]
 	}
 	for ; q.known < len(q.drawn); q.known++ {
-		q.tip = x.add(q.tip, q.drawn[q.known].id)
+		q.tip = d.text.add(q.tip, q.drawn[q.known].id)
 	}
 }
 
-// ended notes that a completion has ended; its text stays for the others of its request.
+// ended notes that a completion has ended.
 func (d *drafter) ended(q *sequence) {
-	if x := d.texts[q.req]; x != nil {
-		if x.open--; x.open == 0 {
-			delete(d.texts, q.req)
-		} else {
-			x.follow(q)
-		}
+	if _, ok := d.known[q.req]; ok {
+		d.follow(q)
 	}
-	q.in = nil
 }
 
-// dropped forgets the first n requests, the numbers of the others become less by n.
+// dropped forgets the first n requests. The numbers of the others become less by n.
 func (d *drafter) dropped(n int) {
-	for req := range d.texts {
-		if req < n {
-			delete(d.texts, req)
+	moved := make(map[int]int32, len(d.known))
+	for req, place := range d.known {
+		if req >= n {
+			moved[req-n] = place
 		}
 	}
-	moved := make(map[int]*text, len(d.texts))
-	for req, x := range d.texts {
-		moved[req-n] = x
-	}
-	d.texts = moved
+	d.known = moved
 }
 
 // count counts a drafted token of q, the i-th, that the draw repeated or not.

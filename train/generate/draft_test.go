@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -36,15 +37,13 @@ func TestDraftOfText(t *testing.T) {
 		{"the first token of another", [][]int32{{8, 4}, {}}, 5, []int32{8, 4}, 8},
 		{"none asked", [][]int32{{1, 2, 3}}, 0, nil, 3},
 	} {
-		x := newText(prompt, 2)
-		tip := x.prompt
+		d := newDrafter(Options{})
+		end := d.add(nowhere, prompt)
+		tip := end
 		for _, c := range tt.completions {
-			tip = x.prompt
-			for _, token := range c {
-				tip = x.add(tip, token)
-			}
+			tip = d.add(end, c)
 		}
-		got, match := x.draft(nil, tip, tt.most)
+		got, match := d.text.draft(nil, tip, tt.most)
 		if !slices.Equal(got, tt.want) || len(tt.want) > 0 && match != tt.match {
 			t.Errorf("%s: %v behind %d tokens, want %v behind %d", tt.name, got, match, tt.want, tt.match)
 		}
@@ -54,8 +53,8 @@ func TestDraftOfText(t *testing.T) {
 // In long texts the place is one of the latest with the same two tokens, and none agrees in more tokens among them.
 func TestFindInLongTexts(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	x := newText([]int32{0}, 1)
-	list, tip := []int32{0}, x.prompt
+	x := newText(4000)
+	list, tip := []int32{0}, x.add(nowhere, 0)
 	for range 3000 {
 		token := int32(r.IntN(5))
 		tip, list = x.add(tip, token), append(list, token)
@@ -82,12 +81,56 @@ func TestFindInLongTexts(t *testing.T) {
 	}
 }
 
+// A text that is full forgets its oldest tokens. Places that it finds are of tokens that it holds, also after it has
+// counted as far as it can and begun again.
+func TestTextForgets(t *testing.T) {
+	type link struct{ token, before int32 }
+	r := rand.New(rand.NewPCG(1, 2))
+	x := newText(60)
+	all := map[int32]link{}
+	tips := []int32{nowhere, nowhere, nowhere}
+	found := 0
+	for i := range 5000 {
+		if i == 2500 {
+			x.count, x.heads = math.MaxInt32, nil
+		}
+		if x.count == math.MaxInt32 {
+			clear(all)
+		}
+		k := r.IntN(len(tips))
+		token := int32(r.IntN(3))
+		before := tips[k]
+		tips[k] = x.add(before, token)
+		all[tips[k]] = link{token, before}
+		at, match := x.find(tips[k])
+		if at == nowhere {
+			continue
+		}
+		found++
+		if at < 0 || at >= x.count || x.count-at > 64 || match < leastMatch {
+			t.Fatalf("after %d tokens: place %d, %d tokens agree", x.count, at, match)
+		}
+		for a, b, n := at, tips[k], 0; n < match; a, b, n = all[a].before, all[b].before, n+1 {
+			if all[a].token != all[b].token || x.count-a > 64 {
+				t.Fatalf("after %d tokens: %d tokens agree at place %d, not the %d-th", x.count, match, at, n)
+			}
+		}
+		draft, _ := x.draft(nil, tips[k], longestDraft)
+		if len(draft) == 0 || slices.ContainsFunc(draft, func(id int32) bool { return id < 0 || id > 2 }) {
+			t.Fatalf("after %d tokens: draft %v", x.count, draft)
+		}
+	}
+	if found < 4000 || len(x.tokens) != 64 || len(x.heads) != 64 {
+		t.Errorf("%d found; %d tokens, %d heads", found, len(x.tokens), len(x.heads))
+	}
+}
+
 // A row is added to a step as long as it is expected to bring more for its time than the others.
 func TestPlan(t *testing.T) {
 	plan := func(ridge, most int, matches ...int) (ahead []int) {
 		e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(100)}
-		d := &drafter{ridge: ridge, most: most, texts: map[int]*text{}}
-		e.drafts = d
+		d := newDrafter(Options{Ridge: ridge})
+		d.most, e.drafts = most, d
 		s := newSchedule(e, make([]rollout.Request, len(matches)), rollout.Params{MaxNewTokens: 100})
 		for i, match := range matches {
 			s.reqs[i] = rollout.Request{Prompt: repetition(match), Seeds: []uint64{1}}
@@ -181,9 +224,6 @@ func TestDrafts(t *testing.T) {
 					if pages := e.pages.available(); pages != o.pages() {
 						t.Fatalf("%s, %+v: %d of %d pages are free afterwards", operand, o, pages, o.pages())
 					}
-					if len(e.drafts.texts) > 0 {
-						t.Errorf("%d texts are left", len(e.drafts.texts))
-					}
 				}
 				got, alone := e.Stats(), plain.Stats()
 				if got.SampledTokens != 2*alone.SampledTokens || got.KeptDrafts > got.Drafts {
@@ -195,6 +235,34 @@ func TestDrafts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// What a call has sampled is guessed in the next one.
+func TestDraftsOfEarlierCalls(t *testing.T) {
+	be := openCPU(t, 1)
+	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96, StepRows: 40, Ridge: 64})
+	reqs := requests(rand.New(rand.NewPCG(5, 7)), 6, 1, 30)
+	p := rollout.Params{TopP: 1, Temperature: 1, MaxNewTokens: 60}
+	want := sample(t, e, reqs, p)
+	first := e.Stats()
+	for i, r := range reqs { // other prompts, the same text
+		reqs[i].Prompt = append([]int32{7}, r.Prompt...)
+	}
+	if d := differ(sample(t, e, reqs, p), want); d == "" {
+		t.Fatal("other prompts have the same completions")
+	}
+	other := e.Stats().KeptDrafts - first.KeptDrafts
+	for i, r := range reqs {
+		reqs[i].Prompt = r.Prompt[1:]
+	}
+	before := e.Stats()
+	if d := differ(sample(t, e, reqs, p), want); d != "" {
+		t.Error(d)
+	}
+	again := e.Stats()
+	if kept := again.KeptDrafts - before.KeptDrafts; kept < 2*other || 2*(again.Steps-before.Steps) > first.Steps {
+		t.Errorf("%+v, then %d kept, then %d in %d steps", first, other, kept, again.Steps-before.Steps)
 	}
 }
 

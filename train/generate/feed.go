@@ -184,7 +184,6 @@ func (s *schedule) dropGone() {
 		if !gone(q.req) {
 			return false
 		}
-		delete(s.e.drafts.texts, q.req)
 		s.leave(q)
 		s.e.idle = append(s.e.idle, q)
 		return true

@@ -66,8 +66,7 @@ type sequence struct {
 	match  int     // tokens that agree before them
 	ahead  int     // planned tokens of draft
 	chance float64 // that the next one is kept, with all before it
-	in     *text   // of its request
-	tip    int32   // place of its last known token there
+	tip    int32   // place of its last known token in the text
 	known  int     // tokens of drawn that are there
 }
 
@@ -337,7 +336,7 @@ func (e *Engine) sequence() *sequence {
 	e.idle = e.idle[:len(e.idle)-1]
 	q.pages, q.drawn, q.text, q.inserted = q.pages[:0], q.drawn[:0], q.text[:0], nil
 	q.tally.reset()
-	q.in = nil
+	q.tip, q.known = nowhere, 0
 	return q
 }
 
