@@ -108,9 +108,6 @@ func (d *drafter) plan(s *schedule) {
 func (d *drafter) look(s *schedule, q *sequence) {
 	q.ahead = 0
 	p := s.params(q.req)
-	if adjusts(p) || s.feed != nil && s.feed.asks[q.req].Scored {
-		return // what a draft would change of the next draws, or show, is not kept apart
-	}
 	d.join(s, q.req)
 	d.follow(q)
 	q.draft, q.match = d.text.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))

@@ -207,6 +207,8 @@ func TestDrafts(t *testing.T) {
 		for _, p := range []rollout.Params{
 			{Temperature: 0}, {Temperature: 0.3}, {Temperature: 1, TopK: 3}, {Temperature: 0.5, Stop: []string{"qq", "ab"}},
 			{Temperature: 0.3, Penalties: rollout.Penalties{Repetition: 1.1}},
+			{Temperature: 0, MinNewTokens: 40, Bias: []rollout.Bias{{Token: 0, Add: 2}, {Token: 3, Add: -1}},
+				Penalties: rollout.Penalties{Frequency: 0.1, Presence: 0.2}},
 		} {
 			p.TopP, p.MaxNewTokens = 1, 60
 			want := sample(t, newEngine(t, be, m, Options{MaxSequences: 20, PageTokens: 16, MaxTokens: 90}), reqs, p)
@@ -229,8 +231,8 @@ func TestDrafts(t *testing.T) {
 				if got.SampledTokens != 2*alone.SampledTokens || got.KeptDrafts > got.Drafts {
 					t.Errorf("%+v, without drafts %+v", got, alone)
 				}
-				drafts := !c.Recurrent() && !p.Penalties.On()
-				if drafts != (got.Drafts > 0) || drafts && p.Temperature == 0 && got.Steps >= 2*alone.Steps {
+				drafts := !c.Recurrent()
+				if drafts != (got.Drafts > 0) || drafts && p.Temperature == 0 && !adjusts(&p) && got.Steps >= 2*alone.Steps {
 					t.Errorf("%s, %+v, %+v: %+v, without drafts %+v", operand, p, o, got, alone)
 				}
 			}

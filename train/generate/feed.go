@@ -70,6 +70,7 @@ type feed struct {
 	order  []int // rows in the order of the step's draws
 	out    drawn // of the step, in that order
 	rows   []scoredRow
+	scores []Score // of the step's draws, by row
 	index  []int32
 	target []int32
 	scored model.Scored
@@ -77,9 +78,8 @@ type feed struct {
 
 // scoredRow is a row of a step that is scored, and where the score goes.
 type scoredRow struct {
-	ask *Ask
-	k   int // completion; -1: the prompt
-	at  int // token
+	ask   *Ask
+	token int // of the prompt; -1: the row's draw
 }
 
 // FeedBytes returns the memory that Serve takes besides the engine's.
@@ -248,7 +248,7 @@ func (f *feed) score(pr *prompt, row int, st *model.Step) {
 	if pr.again != nil || pr.nextK > 0 || pr.done+1 >= len(a.Prompt) {
 		return // computed again, for a completion
 	}
-	f.rows = append(f.rows, scoredRow{a, -1, pr.done + 1})
+	f.rows = append(f.rows, scoredRow{a, pr.done + 1})
 	f.index, f.target = append(f.index, int32(row)), append(f.target, a.Prompt[pr.done+1])
 	st.Finish = true
 }
@@ -260,9 +260,11 @@ func (f *feed) took(draws []draw, out drawn) {
 	for i, j := range f.order {
 		out.IDs[j], out.LogProb[j], out.Entropy[j] = f.out.IDs[i], f.out.LogProb[i], f.out.Entropy[i]
 	}
+	stays := false
 	for i, d := range draws {
-		if a := f.asks[d.q.req]; a.Scored { // which has no draft
-			f.rows = append(f.rows, scoredRow{a, d.q.k, len(d.q.drawn)})
+		stays = d.behind == 0 || stays && out.IDs[i-1] == d.q.draft[d.behind-1]
+		if a := f.asks[d.q.req]; a.Scored && stays {
+			f.rows = append(f.rows, scoredRow{a, -1})
 			f.index, f.target = append(f.index, int32(i)), append(f.target, out.IDs[i])
 		}
 	}
@@ -278,14 +280,15 @@ func (f *feed) took(draws []draw, out drawn) {
 	x.LogProb = slices.Grow(x.LogProb[:0], n)[:n]
 	x.Top, x.TopProb = slices.Grow(x.Top[:0], n*K)[:n*K], slices.Grow(x.TopProb[:0], n*K)[:n*K]
 	f.e.m.ScoreRows(f.e.dec, f.scorer, f.index, f.target, K, *x)
+	f.scores = slices.Grow(f.scores[:0], len(draws))[:len(draws)]
 	for i, r := range f.rows {
 		k := min(r.ask.Top, K)
 		lo, hi := i*K, i*K+k
 		score := Score{f.target[i], x.LogProb[i], slices.Clone(x.Top[lo:hi]), slices.Clone(x.TopProb[lo:hi])}
-		if r.k < 0 {
-			r.ask.Prompts[r.at] = score
+		if r.token >= 0 {
+			r.ask.Prompts[r.token] = score
 		} else {
-			r.ask.Scores[r.k] = append(r.ask.Scores[r.k][:r.at], score)
+			f.scores[f.index[i]] = score
 		}
 	}
 	f.rows, f.index, f.target = f.rows[:0], f.index[:0], f.target[:0]
@@ -298,6 +301,13 @@ func (f *feed) endsOf(q *sequence, end []int32) (vocabulary, own []int32) {
 		end = nil
 	}
 	return end, a.Ends
+}
+
+// keep gives a completion the score of the draw of a row, which it has taken.
+func (f *feed) keep(q *sequence, row int) {
+	if a := f.asks[q.req]; a.Scored {
+		a.Scores[q.k] = append(a.Scores[q.k], f.scores[row])
+	}
 }
 
 // drew tells that a completion goes on.

@@ -60,6 +60,23 @@ func (t *tally) follow(q *sequence, prompt []int32, p rollout.Penalties) {
 	}
 }
 
+// ahead counts drafted tokens too, until the function that it returns is called.
+func (t *tally) ahead(draft []int32) (back func()) {
+	had := len(t.list)
+	for _, token := range draft {
+		t.add(token, 1)
+	}
+	return func() {
+		for _, token := range draft {
+			t.list[t.place[token]].n--
+		}
+		for _, c := range t.list[had:] {
+			delete(t.place, c.token)
+		}
+		t.list = t.list[:had]
+	}
+}
+
 // wasInserted reports whether the environment wrote the token at a place of drawn.
 func (q *sequence) wasInserted(at int) bool {
 	return slices.ContainsFunc(q.inserted, func(x rollout.Span) bool { return x.Start <= at && at < x.End })
@@ -70,12 +87,14 @@ func adjusts(p *rollout.Params) bool {
 	return p.Penalties.On() || len(p.Bias) > 0 || p.MinNewTokens > 0
 }
 
-// adjustments appends how logits change before the next draw of q: one for each token that has any.
-func (s *schedule) adjustments(q *sequence, list []model.Adjustment) []model.Adjustment {
+// adjustments appends how logits change before a draw: one for each token that has any.
+func (s *schedule) adjustments(d draw, list []model.Adjustment) []model.Adjustment {
+	q := d.q
 	p := s.params(q.req)
 	first := len(list)
 	if p.Penalties.On() {
 		q.tally.follow(q, s.reqs[q.req].Prompt, p.Penalties)
+		defer q.tally.ahead(q.draft[:d.behind])()
 		factor := float32(1)
 		if p.Penalties.Repeats() {
 			factor = float32(p.Penalties.Repetition)
@@ -103,7 +122,7 @@ func (s *schedule) adjustments(q *sequence, list []model.Adjustment) []model.Adj
 	for _, b := range p.Bias {
 		before(b.Token, float32(b.Add))
 	}
-	if len(q.drawn) < p.MinNewTokens {
+	if len(q.drawn)+d.behind < p.MinNewTokens {
 		vocabulary, own := s.endsOf(q)
 		for _, token := range slices.Concat(vocabulary, own) {
 			if token >= 0 && int(token) < s.e.m.Config.Vocab {

@@ -16,16 +16,20 @@ import (
 	"exp/train/rollout"
 )
 
-// adjusted returns the logits of a completion's next token, as the sampler changes them.
-func adjusted(prompt, tokens []int32, inserted []rollout.Span, p rollout.Params, logits []float32) []float32 {
+// adjusted returns the logits of a completion's next token, as the sampler changes them. The last tokens may be
+// drafted ones.
+func adjusted(prompt, tokens, draft []int32, inserted []rollout.Span, p rollout.Params, logits []float32) []float32 {
 	e := &Engine{end: []int32{0}, m: &model.Model{Config: model.Config{Vocab: len(logits)}}}
 	s := newSchedule(e, []rollout.Request{{Prompt: prompt}}, p)
-	q := &sequence{inserted: inserted}
+	q := &sequence{inserted: inserted, draft: draft}
 	for _, id := range tokens {
 		q.drawn = append(q.drawn, drawnToken{id: id})
 	}
+	for behind := range draft {
+		s.adjustments(draw{q, behind}, nil) // of the draws before
+	}
 	z := slices.Clone(logits)
-	for _, a := range s.adjustments(q, nil) {
+	for _, a := range s.adjustments(draw{q, len(draft)}, nil) {
 		one := func(x float32) kernels.Buffer { return kernels.Host([]float32{x}) }
 		ref.Adjust(z, kernels.Adjustments{IDs: kernels.Host([]int32{a.Token}), Before: one(a.Before),
 			Factor: one(a.Factor), After: one(a.After)}, 1)
@@ -60,14 +64,16 @@ func TestPenaltiesKnown(t *testing.T) {
 			[]float32{inf, 2, -1, 4, 0.5}},
 		{"an end", rollout.Params{MinNewTokens: 3, MaxNewTokens: 9}, logits},
 	} {
-		if got := adjusted(prompt, drawn, nil, tt.p, logits); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		for k := range len(drawn) + 1 {
+			if got := adjusted(prompt, drawn[:k], drawn[k:], nil, tt.p, logits); !slices.Equal(got, tt.want) {
+				t.Errorf("%s, %d tokens drawn: %v, want %v", tt.name, k, got, tt.want)
+			}
 		}
 	}
 
 	// The first 3 was inserted: it counts as prompt.
 	all := rollout.Params{Penalties: rollout.Penalties{Repetition: 2, Presence: 0.25, Frequency: 0.5}}
-	got := adjusted(prompt, drawn, []rollout.Span{{Start: 1, End: 2}}, all, logits)
+	got := adjusted(prompt, drawn, nil, []rollout.Span{{Start: 1, End: 2}}, all, logits)
 	if want := []float32{1, 1, -2.75, 1.25, 0.5}; !slices.Equal(got, want) {
 		t.Errorf("with an inserted token: %v, want %v", got, want)
 	}
@@ -96,7 +102,7 @@ func TestPenaltiesAreTransformers(t *testing.T) {
 		t.Fatalf("%d cases", len(file.Cases))
 	}
 	for i, c := range file.Cases {
-		got := adjusted(c.Prompt, c.Drawn, nil, rollout.Params{MinNewTokens: c.Least, MaxNewTokens: 40, Bias: c.Bias,
+		got := adjusted(c.Prompt, c.Drawn, nil, nil, rollout.Params{MinNewTokens: c.Least, MaxNewTokens: 40, Bias: c.Bias,
 			Penalties: rollout.Penalties{Repetition: c.Repetition, Presence: c.Presence, Frequency: c.Frequency}}, c.Logits)
 		for v, z := range got {
 			want := math.Inf(-1)

@@ -369,6 +369,9 @@ func (s *schedule) takeDraws(q *sequence, out drawn, at, n int) bool {
 		id := out.IDs[at+i]
 		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[at+i], out.Entropy[at+i]})
 		s.e.stats.SampledTokens++
+		if s.feed != nil {
+			s.feed.keep(q, at+i)
+		}
 		kept := i < len(q.draft) && id == q.draft[i]
 		if i < len(q.draft) {
 			s.e.drafts.count(q, i, kept)

@@ -107,8 +107,8 @@ func (b *stepBuilder) adjust(s *schedule) {
 	}
 	b.lists = b.lists[:0]
 	for _, row := range b.st.Sample {
-		q, from := b.draws[row].q, len(b.lists)
-		b.lists = s.adjustments(q, b.lists)
+		from := len(b.lists)
+		b.lists = s.adjustments(b.draws[row], b.lists)
 		b.ends = append(b.ends[:len(b.st.Adjust)], [2]int{from, len(b.lists)})
 		b.st.Adjust = append(b.st.Adjust, nil)
 	}
