@@ -75,11 +75,11 @@ func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 	return be.Alloc(t, n)
 }
 
-// RowsPerRead returns how many rows be multiplies with weights in about the time that it takes to read the weights
-// from memory; 0 if it does not say. Fewer rows take little less time.
-func RowsPerRead(be Backend) int {
-	if b, ok := be.(interface{ RowsPerRead() int }); ok {
-		return b.RowsPerRead()
+// RowsPerRead returns how many rows be multiplies with a model's weights in about the time that it takes to read them,
+// all bytes of them; 0 if it does not say. Fewer rows take little less time.
+func RowsPerRead(be Backend, bytes int) int {
+	if b, ok := be.(interface{ RowsPerRead(bytes int) int }); ok {
+		return b.RowsPerRead(bytes)
 	}
 	return 0
 }

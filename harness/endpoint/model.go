@@ -97,7 +97,7 @@ func Open(r *config.Resolved, be kernels.Backend, name string) (x *Model, err er
 	}
 	o := stage.EngineOptions(&r.Run, x.m.Config, 1, nil)
 	x.context, x.vocab, x.most = o.MaxTokens, x.m.Config.Vocab, max(1024, 16*o.MaxSequences)
-	o.Ridge = stage.Ridge(&r.Run, be)
+	o.Ridge = stage.Ridge(&r.Run, be, x.m.Config)
 	if x.engine, err = generate.New(be, x.m, x.tok, o); err != nil {
 		x.m.Close()
 		return nil, err

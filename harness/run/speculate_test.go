@@ -15,7 +15,7 @@ func TestSpeculation(t *testing.T) {
 		l := newLab(t)
 		l.options.Until = config.Train
 		res, _ := l.execute(l.plan(0, "sft={steps: 0}", "model.arch.max_positions=160", "rollout={n: 4, temperature: 0.2, "+
-			"max_new_tokens: 100, max_sequences: 4, speculate: "+on+"}"))
+			"max_new_tokens: 100, max_sequences: 2, speculate: "+on+"}"))
 		curves, err := l.db.Metrics(t.Context(), res.Run.ID, "perf/sampler_speculated", 0, 100)
 		if err != nil {
 			t.Fatal(err)

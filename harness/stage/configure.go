@@ -100,12 +100,12 @@ func EngineOptions(c *config.Run, arch model.Config, maxNew int, calls []generat
 	return o
 }
 
-// Ridge returns generate.Options.Ridge on a device: whether a run speculates changes no result.
-func Ridge(c *config.Run, be kernels.Backend) int {
+// Ridge returns generate.Options.Ridge of a model on a device: whether a run speculates changes no result.
+func Ridge(c *config.Run, be kernels.Backend, arch model.Config) int {
 	if !c.Rollout.Speculate {
 		return 0
 	}
-	return kernels.RowsPerRead(be)
+	return generate.Ridge(be, arch)
 }
 
 // TrainConfig returns the settings of the RL loop.

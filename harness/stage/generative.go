@@ -46,7 +46,7 @@ func (e *Env) newGenerative(parts []string) (s *reward.Generative, err error) {
 		return nil, fmt.Errorf("the judge %s: %w", c.Model.Base, err)
 	}
 	o := EngineOptions(c, m.Config, c.Rollout.MaxNewTokens, nil)
-	o.Ridge = Ridge(e.run(), e.alone())
+	o.Ridge = Ridge(e.run(), e.alone(), m.Config)
 	sampler, err := generate.New(e.alone(), m, asks.Vocabulary(), o)
 	if err != nil {
 		m.Close()

@@ -214,7 +214,7 @@ func (r *reinforcement) buildEnvironment(prompts *prompt.Prompter, owned *closer
 func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew int,
 	calls []generate.Call) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew, calls)
-	o.CacheTokens, o.Ridge = e.CacheTokens, Ridge(e.run(), be)
+	o.CacheTokens, o.Ridge = e.CacheTokens, Ridge(e.run(), be, m.Config)
 	if b, ok := be.(interface{ Products() ranks.Group }); ok {
 		o.Products = b.Products()
 	}

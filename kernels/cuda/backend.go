@@ -276,7 +276,7 @@ func (b *Backend) Operand() kernels.DType { return b.class.operand }
 
 // RowsPerRead is what kernels.RowsPerRead tells, on paper: products of up to 64 rows on tensor cores are bound by
 // memory (DESIGN.md, few_); plain cores do 14 to 20 operations for a byte, a quarter of a tile's 64 rows of float32.
-func (b *Backend) RowsPerRead() int {
+func (b *Backend) RowsPerRead(int) int {
 	if b.class.matrix {
 		return 64
 	}

@@ -1,5 +1,10 @@
 package generate
 
+import (
+	"exp/kernels"
+	"exp/train/model"
+)
+
 // drafter guesses the next tokens of running completions: those that followed the same tokens before, in the
 // prompt, in the completion or in others (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step
 // computes a draft in rows behind the completion's next token, and draws after each. A draw depends on weights,
@@ -47,6 +52,14 @@ func (r *rate) count(kept bool) {
 
 // fade halves what was counted.
 func (r *rate) fade() { r.drafted, r.kept = r.drafted/2, r.kept/2 }
+
+// Ridge returns Options.Ridge of a model. The experts that a row chooses are read for it, and cost as much as reading
+// all that rows have in common does for as many weights.
+func Ridge(be kernels.Backend, c model.Config) int {
+	common, own := c.RowWeights()
+	rows := float64(kernels.RowsPerRead(be, int(common+own)*be.Operand().Size()))
+	return int(rows * common / (rows*own + common + own))
+}
 
 func newDrafter(o Options) *drafter {
 	const least, most = 1 << 12, 1 << 20 // tokens of the text, at 20 bytes

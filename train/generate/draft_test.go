@@ -175,6 +175,38 @@ func repetition(n int) (prompt []int32) {
 	return append(prompt, prompt[:n]...)
 }
 
+// ridged is a backend that says how many rows it multiplies in the time of a read.
+type ridged struct {
+	kernels.Backend
+	rows int
+}
+
+func (b ridged) RowsPerRead(bytes int) int { return b.rows }
+
+// The ridge of a model is lower where rows choose experts, which are read for each.
+func TestRidge(t *testing.T) {
+	be := openCPU(t, 1)
+	sparse := toy
+	sparse.Sparse, sparse.Experts = []bool{true, true}, model.Experts{Count: 8, Top: 2, FFN: 40}
+	common, own := sparse.RowWeights()
+	if dense, none := toy.RowWeights(); none != 0 || own != 2*2*3*40*48 || common <= 0 || common >= dense {
+		t.Errorf("weights of a row: %v and %v, without experts %v and %v", common, own, dense, none)
+	}
+	if got := Ridge(ridged{be, 8}, toy); got != 8 {
+		t.Errorf("dense: %d", got)
+	}
+	// A row takes own and an eighth of all, in the time of as many weights.
+	if got, want := Ridge(ridged{be, 8}, sparse), int(common/(own+(common+own)/8)); got != want || got >= 4 {
+		t.Errorf("sparse: %d, want %d", got, want)
+	}
+	if got := Ridge(dirty{be}, toy); got != 0 {
+		t.Errorf("a backend that does not say: %d", got)
+	}
+	if small, large := be.RowsPerRead(1<<20), be.RowsPerRead(1<<30); small >= large || small < 1 {
+		t.Errorf("%d rows for weights in a cache, %d for others", small, large)
+	}
+}
+
 // What is counted decides after a while, and fades.
 func TestRates(t *testing.T) {
 	var r rate

@@ -303,14 +303,21 @@ func TestAdaptersSampleAsTheyTrain(t *testing.T) {
 	}
 }
 
-// sampledAsTrained samples from m and compares what the sampler recorded with the
+// sampledAsTrained samples from m, twice, and compares what the sampler recorded with the
 // trainer's forward pass, bit for bit.
 func sampledAsTrained(t *testing.T, be kernels.Backend, m *model.Model, r *rand.Rand) {
 	t.Helper()
-	e := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 40})
+	e := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 40, Ridge: 32})
 	reqs := requests(r, 5, 3, 50)
 	p := rollout.Params{Temperature: 0.8, TopP: 1, MaxNewTokens: 30}
 	out := sample(t, e, reqs, p)
+	before := e.Stats()
+	if d := differ(sample(t, e, reqs, p), out); d != "" { // with drafts that are right
+		t.Error(d)
+	}
+	if kept := e.Stats().KeptDrafts - before.KeptDrafts; (kept > before.SampledTokens/4) == m.Config.Recurrent() {
+		t.Errorf("%d of %d tokens were drafted", kept, before.SampledTokens)
+	}
 	lp, h := trainerLogProbs(t, be, m, reqs, out, p.Temperature, 200)
 	at := 0
 	for i := range out {

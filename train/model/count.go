@@ -54,6 +54,19 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
+// RowWeights returns how many weights a row of a step multiplies with: those that it has in common with all others,
+// and those of the experts that it chooses.
+func (c Config) RowWeights() (common, own float64) {
+	for l := range c.Layers {
+		if c.feeds(l) && c.sparse(l) {
+			for _, x := range c.linears(l).experts[:2*c.Experts.Top] {
+				own += float64(x.out()) * float64(x.in)
+			}
+		}
+	}
+	return c.ForwardFLOPs(1, 1)/2 - own, own
+}
+
 // The following functions return the bytes allocated on a device whose floats are float32
 // and whose operands have type operand.
 

@@ -108,7 +108,7 @@ func (b *Backend) Close() {
 }
 
 // RowsPerRead is that of the rank's backend: its part of the weights has its part of the products.
-func (b *Backend) RowsPerRead() int { return kernels.RowsPerRead(b.Backend) }
+func (b *Backend) RowsPerRead(bytes int) int { return kernels.RowsPerRead(b.Backend, bytes) }
 
 // AllocSparse implements kernels.SparseMemory.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {
