@@ -27,12 +27,20 @@ func TestConfigTranslate(t *testing.T) {
 		"--lr 1e-6 --train-iters 8 --global-batch-size 64\n")
 	verl := write("scripts/verl.sh", "python3 -m verl.trainer.main_ppo --config-path=$HERE/hydra --config-name=mine algorithm.adv_estimator=grpo "+
 		"data.train_files=none/t.parquet actor_rollout_ref.model.path=none/m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=5\n")
+	maths := write("data/gsm8k/train.jsonl", `{"data_source": "openai/gsm8k", "prompt": [{"role": "user", "content": "6*7?"}], `+
+		`"reward_model": {"style": "rule", "ground_truth": "42"}}`+"\n")
+	programs := write("data/code/train.jsonl", `{"data_source": "codecontests", "prompt": [{"role": "user", "content": "Echo."}], `+
+		`"reward_model": {"style": "rule", "ground_truth": "{\"inputs\": [\"1\"], \"outputs\": [\"1\"]}"}}`+"\n")
+	kinds := write("scripts/kinds.sh", "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=\"['$MATHS','$PROGRAMS']\" "+
+		"data.val_files=$MATHS actor_rollout_ref.model.path=none/m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=5 "+
+		"data.train_batch_size=2 actor_rollout_ref.actor.ppo_mini_batch_size=2\n")
 	for i, tt := range []struct {
 		args []string
 		want []string
 	}{
 		{[]string{megatron, "ENVS=count.yaml", "--config-path", environments}, []string{"kind: megatron_grpo", "steps: 4", "kind: countdown"}},
 		{[]string{verl, "--config-path", dir}, []string{"prompts_per_step: 48", "prompts_per_update: 24", "read "}},
+		{[]string{kinds, "MATHS=" + maths, "PROGRAMS=" + programs}, []string{"kind: mixed", `"codecontests": code`, `"openai/gsm8k": math`}},
 	} {
 		out := filepath.Join(dir, fmt.Sprintf("recipe%d.yaml", i))
 		exp(t, append([]string{"config", "translate", "--out", out}, tt.args...)...).succeeds(t)

@@ -307,13 +307,21 @@ func dataSources() []dataSource {
 	}
 }
 
+// ProgramSources lists the data sources whose rows are programming problems in the RL data sets that this package
+// reads.
+func ProgramSources() (names []string) {
+	for _, s := range dataSources() {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // familyOf returns the family of a data_source; for an unknown one, also the names of the known ones.
 func familyOf(source string) (f code.Family, known []string) {
 	for _, s := range dataSources() {
 		if s.name == source {
 			return s.family, nil
 		}
-		known = append(known, s.name)
 	}
-	return "", known
+	return "", ProgramSources()
 }

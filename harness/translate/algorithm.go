@@ -155,7 +155,7 @@ func (t *verl) flowRL(estimator string) {
 	t.put("algo.flowrl.logz.layers", t.text(actor+"proj_layer", t.text(actor+"porj_layer", "3")))
 	if t.release {
 		t.put("algo.flowrl.preset", "release")
-		if t.out["task.kind"] == "math" {
+		if t.out["task.math.grader"] != "" {
 			t.put("task.math.grader", "math_dapo_original")
 		}
 		t.note("%sporj_layer and tb_type are of FlowRL's released code: its weight is unclipped "+

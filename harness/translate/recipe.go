@@ -190,7 +190,10 @@ func written(keys map[string]string) string {
 			fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), parts[i])
 		}
 		at = parts[:len(parts)-1]
-		fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", len(at)), parts[len(parts)-1], value)
+		if !strings.HasPrefix(value, "\n") { // a block
+			value = " " + value
+		}
+		fmt.Fprintf(&b, "%s%s:%s\n", strings.Repeat("  ", len(at)), parts[len(parts)-1], value)
 	}
 	return b.String()
 }

@@ -8,9 +8,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
-
-	"exp/eval/grade/peer"
-	"exp/eval/rows"
 )
 
 // adapter runs a compute_score of verl's as a program of reward.command: a line of JSON in, one out. Its
@@ -57,13 +54,30 @@ func custom() []string {
 	return []string{"custom_reward_function.", "reward.custom_reward_function."}
 }
 
-func (t *verl) rewards() {
-	path, name := "", "compute_score"
+// rewardFunction returns the file and the name of the user's reward function; the file is empty if there is none.
+func (t *verl) rewardFunction() (path, name string) {
+	name = "compute_score"
 	for _, at := range custom() {
 		path, name = t.text(at+"path", path), t.text(at+"name", name)
 	}
+	return path, name
+}
+
+// rewardModel reports whether a reward model scores completions. PRIME's settings of one are its process reward's.
+func (t *verl) rewardModel() bool {
+	return !t.prime && t.on("reward_model.enable", t.on("reward.reward_model.enable", false))
+}
+
+// gradedByDefault reports whether verl's default_compute_score gives the rewards, by the data source of each row.
+func (t *verl) gradedByDefault() bool {
+	path, _ := t.rewardFunction()
+	return path == "" && !t.rewardModel() && t.manager() != "prob"
+}
+
+func (t *verl) rewards() {
+	path, name := t.rewardFunction()
 	more := t.arguments()
-	model := !t.prime && t.on("reward_model.enable", t.on("reward.reward_model.enable", false))
+	model := t.rewardModel()
 	switch {
 	case path != "":
 		t.put("reward.kind", "command")
@@ -77,7 +91,7 @@ func (t *verl) rewards() {
 		t.keep("reward_model") // a ground truth may be a list or an object
 	case t.manager() == "prob" && !model:
 		t.likelihood()
-	case t.out["task.kind"] == "math" && !model:
+	case t.out["task.math.grader"] != "" && !model:
 		t.wrong()
 	}
 	if model {
@@ -155,40 +169,18 @@ func (t *verl) arguments() string {
 }
 
 // wrong puts what a wrong answer scores: -1 by the grader that verl has for DAPO's data and AIME, else 0.
-// The first rows of the training files tell, or the names that verl's preparation gives the files.
+// The data sources of the training files tell, or the names that verl's preparation gives the files.
 func (t *verl) wrong() {
 	const dapo = "math_dapo"
-	graders := map[string]bool{}
-	for _, path := range listOf(t.text("data.train_files", "")) {
-		graders[graderOf(place(path))] = true
-	}
-	switch {
+	switch graders := t.graders(); {
 	case graders[""]:
 		t.note("a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…")
 	case graders[dapo] && len(graders) > 1:
-		t.note("a wrong answer scores reward.wrong, 0, for all files; in verl -1 in those of math_dapo and aime…")
+		t.note("a wrong answer scores reward.wrong, 0, on all problems; in verl -1 where data_source is math_dapo, " +
+			"math or aime…")
 	case graders[dapo]:
 		t.put("reward.wrong", "-1")
 	}
-}
-
-// graderOf returns the grader that verl takes for a file's first row, "" if it cannot be told.
-func graderOf(path string) string {
-	for row, err := range rows.Read(path) {
-		if err != nil {
-			return guessed(path)
-		}
-		source, err := row.Text("data_source")
-		if err != nil {
-			return "none" // of verl's
-		}
-		name, err := peer.Route(source)
-		if err != nil {
-			return "none"
-		}
-		return name
-	}
-	return ""
 }
 
 // guessed returns the grader of a file that is not here, by its name; "" if that says nothing.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"exp/harness/config"
 )
 
 // toolAdapter runs the tools of a verl configuration as a program of rollout.tools.command; verl must be installed.
@@ -125,7 +127,7 @@ func (t *verl) tools(path string) {
 	}
 	t.put("rollout.tools.kind", "command")
 	t.out["rollout.tools.command"] = fmt.Sprintf("[python3, -c, %q, %q]", toolAdapter, path)
-	if t.out["task.kind"] == "math" {
+	if kind := t.out["task.kind"]; kind == mathKind || kind == config.MixedTask {
 		t.keep("extra_info")
 	}
 	t.note("the program that runs verl's tools needs verl, and keeps nothing from one call to the next; rewards " +

@@ -24,6 +24,7 @@ type verl struct {
 	draft
 	unset map[string][]string // variables that a setting needs and nobody sets
 	kept  []string            // columns of data.keep
+	train []dataFile          // the training files, if verl's default_compute_score grades them
 
 	plainTrainer bool // verl's own, not a recipe's
 	async        bool // the fully asynchronous one
@@ -233,10 +234,11 @@ func (t *verl) data() {
 	} else {
 		t.putList("eval.final.suites", "val")
 	}
-	if programs(train) {
-		delete(t.out, "task.math.grader")
-		t.put("task.kind", "code")
-		t.put("task.code.partial", "true") // default_compute_score gives the share of tests passed
+	switch {
+	case t.gradedByDefault():
+		t.taskOf(train, val)
+	case ofPrograms(train):
+		t.programs()
 	}
 	for _, split := range []string{"train", "val"} {
 		if n := t.number("data."+split+"_max_samples", -1); n > 0 {
@@ -290,8 +292,8 @@ func (t *verl) files(split string) (paths []string) {
 	return paths
 }
 
-// programs reports whether the first row of files that are here is a programming problem.
-func programs(paths []string) bool {
+// ofPrograms reports whether the first row of files that are here is a programming problem.
+func ofPrograms(paths []string) bool {
 	for _, path := range paths {
 		for row, err := range rows.Read(path) {
 			return err == nil && layout.OfPrograms(row)
