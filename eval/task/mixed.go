@@ -13,14 +13,16 @@ import (
 	"exp/train/rollout"
 )
 
-// Mixed is the task of problems of several kinds, read from files: each row is read, checked and graded as the task of
-// its kind reads, checks and grades it alone. A problem remembers its kind (rollout.Problem.Kind).
+// Mixed is the task of problems of several kinds, read from files or made: each is read or made, checked and graded as
+// the task of its kind does it alone. A problem remembers its kind (rollout.Problem.Kind).
 type Mixed struct {
 	// Kinds has the kind of task of each data source, by its name, or by a pattern in which * stands for any text. A
 	// name that ends as data files do is a file's, with as many folders before it as the name has. * alone is for
 	// all others.
 	Kinds  map[string]string
 	Column string // of the data source
+	// Generate says how many problems of each kind are made for a split; see WithGenerated.
+	Generate map[Split]map[string]int
 }
 
 // mixedKind is the name of Mixed in Config.Kind.
@@ -29,11 +31,15 @@ const mixedKind = "mixed"
 // anyName stands in Mixed.Kinds for whatever no other name matches.
 const anyName = "*"
 
-// PartKinds lists the kinds of task that a mixed one may have, in the order of Kinds: those read from files.
-func PartKinds() []string {
-	var names []string
+// PartKinds lists the kinds of problems that a mixed task may read from files, in the order of Kinds.
+func PartKinds() []string { return kindsThat(func(k *kind) bool { return k.part }) }
+
+// GeneratedKinds lists the kinds of problems that a mixed task may make, in the order of Kinds.
+func GeneratedKinds() []string { return kindsThat(func(k *kind) bool { return k.made }) }
+
+func kindsThat(ok func(k *kind) bool) (names []string) {
 	for _, k := range kinds() {
-		if k.part {
+		if ok(&k) {
 			names = append(names, k.name)
 		}
 	}
@@ -46,11 +52,13 @@ func (c *Config) Parts() []string {
 		return []string{c.Kind}
 	}
 	used := slices.Collect(maps.Values(c.Mixed.Kinds))
-	return slices.DeleteFunc(PartKinds(), func(name string) bool { return !slices.Contains(used, name) })
+	for _, made := range c.Mixed.Generate {
+		used = slices.AppendSeq(used, maps.Keys(made))
+	}
+	return kindsThat(func(k *kind) bool { return slices.Contains(used, k.name) })
 }
 
 type mixedTask struct {
-	onlyRead
 	rollout.Grader
 	cfg     Mixed
 	parts   map[string]Task
@@ -62,8 +70,11 @@ type mixedTask struct {
 func newMixed(cfg Config) (*mixedTask, error) {
 	const key = "task.mixed.kinds"
 	t := &mixedTask{cfg: cfg.Mixed, parts: map[string]Task{}, order: cfg.Parts()}
-	if len(cfg.Mixed.Kinds) == 0 {
+	if len(t.order) == 0 {
 		return nil, &ConfigError{Key: key, Problem: "names no kind of problems"}
+	}
+	if err := cfg.Mixed.checkGenerate(); err != nil {
+		return nil, err
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Mixed.Kinds)) {
 		kind := cfg.Mixed.Kinds[name]
@@ -99,7 +110,7 @@ func newMixed(cfg Config) (*mixedTask, error) {
 func (t *mixedTask) check(p *rollout.Problem) error {
 	part := t.parts[p.Kind]
 	if part == nil {
-		return fmt.Errorf("a problem of kind %q, and task.mixed.kinds has %s", p.Kind, strings.Join(t.order, ", "))
+		return fmt.Errorf("a problem of kind %q, and task.mixed has %s", p.Kind, strings.Join(t.order, ", "))
 	}
 	return part.check(p)
 }

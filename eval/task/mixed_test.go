@@ -84,7 +84,7 @@ func TestMixedRows(t *testing.T) {
 		t.Errorf("%v (-want +got)\n%s", err, d)
 	}
 	if _, err := Read(newMixedTask(t, map[string]string{"*": "math"}), strings.NewReader(b.String()), "stored"); err == nil ||
-		!strings.Contains(err.Error(), `kind "instructions", and task.mixed.kinds has math`) {
+		!strings.Contains(err.Error(), `kind "instructions", and task.mixed has math`) {
 		t.Errorf("a kind that the task does not have: %v", err)
 	}
 	from.Keep, from.KeepOf = []string{"rubric"}, ""

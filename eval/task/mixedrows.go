@@ -17,7 +17,11 @@ import (
 func (t *mixedTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
 	readers := map[string]*partReader{}
 	for _, kind := range t.order {
-		r := newPartReader(kind, t.parts[kind].(publishedTask), from)
+		part, reads := t.parts[kind].(publishedTask)
+		if !reads {
+			continue
+		}
+		r := newPartReader(kind, part, from)
 		defer r.stop()
 		readers[kind] = r
 	}
@@ -44,6 +48,9 @@ func (t *mixedTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rol
 	var missing *layout.KeepError // what none of the kinds read so far has
 	for _, kind := range t.order {
 		r := readers[kind]
+		if r == nil {
+			continue
+		}
 		if err := r.end(); err != nil && !errors.As(err, new(*layout.KeepError)) {
 			return nil, copies, err
 		}
@@ -80,17 +87,22 @@ func merged(order []string, readers map[string]*partReader) []rollout.Problem {
 		p := readers[kind].problems[next[kind]]
 		next[kind]++
 		p.Kind = kind
-		if seen[p.ID] {
-			id := kind + "/" + p.ID
-			p.ID = id
-			for times := 2; seen[p.ID]; times++ {
-				p.ID = fmt.Sprintf("%s#%d", id, times)
-			}
-		}
-		seen[p.ID] = true
+		differ(&p, seen)
 		problems = append(problems, p)
 	}
 	return problems
+}
+
+// differ calls a problem KIND/ID if another has its id already, and then KIND/ID#2, #3 ….
+func differ(p *rollout.Problem, seen map[string]bool) {
+	if seen[p.ID] {
+		id := p.Kind + "/" + p.ID
+		p.ID = id
+		for times := 2; seen[p.ID]; times++ {
+			p.ID = fmt.Sprintf("%s#%d", id, times)
+		}
+	}
+	seen[p.ID] = true
 }
 
 // partReader is the reader of a kind of problems, which waits for its rows.

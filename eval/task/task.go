@@ -10,7 +10,7 @@
 //	code       programs by language models, for problems read from files
 //	instructions prompts with instructions that a program can check, read from files
 //	prompts    prompts of any kind, read from files, which the run's reward judges alone
-//	mixed      problems of several of the last four kinds
+//	mixed      problems of several kinds: of the last four, and of those that tasks make, but for outcomes
 //
 // A new one is a file here with a row in kinds, a row in harness/config (taskkinds.go) with its keys and checks, and
 // its settings in both Configs, which harness/dataset copies from one to the other.
@@ -64,17 +64,19 @@ type Outcome struct {
 type kind struct {
 	name     string
 	programs bool // grading runs programs
-	part     bool // a mixed task may have such problems
+	part     bool // a mixed task may read such problems
+	made     bool // a mixed task may make such problems
 	make     func(c Config) (Task, error)
 }
 
 func kinds() []kind {
 	return []kind{
-		{name: "countdown", make: func(c Config) (Task, error) { return newCountdown(c.Countdown, c.Reward) }},
-		{name: "words", make: func(c Config) (Task, error) { return newWords(c.Words, c.Reward) }},
-		{name: "stories", make: func(c Config) (Task, error) { return newStories(c.Stories, c.Reward) }},
+		{name: "countdown", made: true,
+			make: func(c Config) (Task, error) { return newCountdown(c.Countdown, c.Reward) }},
+		{name: "words", made: true, make: func(c Config) (Task, error) { return newWords(c.Words, c.Reward) }},
+		{name: "stories", made: true, make: func(c Config) (Task, error) { return newStories(c.Stories, c.Reward) }},
 		{name: "outcomes", make: func(c Config) (Task, error) { return newOutcomes(c.Outcomes, c.Reward) }},
-		{name: "functions", programs: true,
+		{name: "functions", made: true, programs: true,
 			make: func(c Config) (Task, error) { return newFunctions(c.Functions, c.Code.Run, c.Reward) }},
 		{name: "math", part: true, make: func(c Config) (Task, error) { return newMath(c.Math, c.Reward) }},
 		{name: "code", part: true, programs: true,

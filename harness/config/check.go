@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -106,29 +104,6 @@ func countdownChecks() []check {
 	}
 }
 
-func mixedChecks() []check {
-	return []check{{[]string{"task.mixed.kinds"}, func(r *Run) (string, string) {
-		kinds := r.Task.Mixed.Kinds
-		if len(kinds) == 0 {
-			return "task.mixed.kinds is empty",
-				"give each data source a kind: {openai/gsm8k: math, \"*\": prompts}"
-		}
-		for _, name := range slices.Sorted(maps.Keys(kinds)) {
-			kind, _ := kinds[name].(string)
-			switch {
-			case slices.Contains(MixedParts(), kind):
-			case taskNamed(kind).name != "":
-				return fmt.Sprintf("task.mixed.kinds gives %q the kind %s, whose problems have a run of their own",
-					name, kind), "a mixed task has problems of " + either(MixedParts())
-			default:
-				return fmt.Sprintf("task.mixed.kinds gives %q the kind %v", name, kinds[name]),
-					"a kind is " + either(MixedParts())
-			}
-		}
-		return "", ""
-	}}}
-}
-
 func outcomesChecks() []check {
 	return []check{
 		{[]string{"task.outcomes.modes", "task.outcomes.count"}, func(r *Run) (string, string) {
@@ -149,7 +124,6 @@ func outcomesChecks() []check {
 }
 
 func dataChecks() []check {
-	generates := func(r *Run) bool { return !r.Task.kind().files }
 	list := []check{
 		{[]string{"data.train.source", "train.steps", "sft.steps", "prefer.steps"}, func(r *Run) (string, string) {
 			switch {
@@ -164,35 +138,9 @@ func dataChecks() []check {
 			}
 			return "", ""
 		}},
-		{[]string{"train.prompts_per_step", "data.train.source", "data.train.size"}, func(r *Run) (string, string) {
-			if n := r.Data.Train.Size; n > 0 && r.Train.PromptsPerStep > n {
-				return fmt.Sprintf("train.prompts_per_step (%d) is above data.train.size (%d): a step would see a "+
-						"problem twice", r.Train.PromptsPerStep, n),
-					"sample fewer problems in a step, or use more data"
-			}
-			return "", ""
-		}},
 	}
-	list = append(list, check{[]string{"sft.problems_per_step", "sft.data_size", "data.train.source",
-		"data.train.size"}, func(r *Run) (string, string) {
-		n, key := r.Data.Train.Size, "data.train.size"
-		if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
-			n, key = r.SFT.DataSize, "sft.data_size"
-		}
-		if n > 0 && r.SFT.ProblemsPerStep > n && !r.SFT.OnConversations() {
-			return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice",
-					r.SFT.ProblemsPerStep, key, n),
-				"fit fewer problems in a step, or use more data"
-		}
-		return "", ""
-	}})
-	list = append(list, check{[]string{"sft.data_size", "data.train.size"}, func(r *Run) (string, string) {
-		if n, all := r.SFT.DataSize, r.Data.Train.Size; all > 0 && n > all {
-			return fmt.Sprintf("sft.data_size (%d) is above data.train.size (%d)", n, all),
-				"sft learns targets of training problems; 0 takes all"
-		}
-		return "", ""
-	}})
+	list = append(list, trainSizeChecks("data.train.size")...)
+	list = append(list, trainSizeChecks("task.mixed.generate.train")...)
 	for _, s := range []struct {
 		name string
 		of   func(r *Run) Split
@@ -204,7 +152,7 @@ func dataChecks() []check {
 		list = append(list, check{[]string{s.name + ".source", s.name + ".size", "task.kind"},
 			func(r *Run) (string, string) {
 				switch split := s.of(r); {
-				case split.Source == Generated && !generates(r):
+				case split.Source == Generated && r.Task.kind().files:
 					return fmt.Sprintf("%s.source is generated, but the task %s cannot generate problems", s.name,
 						r.Task.Kind), "give a file (.jsonl, .parquet)"
 				case split.Source == Generated && split.Size == 0:
@@ -217,6 +165,55 @@ func dataChecks() []check {
 			}})
 	}
 	return list
+}
+
+// trainSizeChecks compares the number of training problems, where it is known, with what a step takes. key is one that
+// sets it.
+func trainSizeChecks(key string) []check {
+	return []check{
+		{[]string{"train.prompts_per_step", "data.train.source", key}, func(r *Run) (string, string) {
+			if n, name := r.trainSize(key); n > 0 && r.Train.PromptsPerStep > n {
+				return fmt.Sprintf("train.prompts_per_step (%d) is above %s (%d): a step would see a problem twice",
+						r.Train.PromptsPerStep, name, n),
+					"sample fewer problems in a step, or use more data"
+			}
+			return "", ""
+		}},
+		{[]string{"sft.problems_per_step", "sft.data_size", "data.train.source", key}, func(r *Run) (string, string) {
+			n, name := r.trainSize(key)
+			if r.SFT.DataSize > 0 && (n == 0 || r.SFT.DataSize < n) {
+				n, name = r.SFT.DataSize, "sft.data_size"
+			}
+			if n > 0 && r.SFT.ProblemsPerStep > n && !r.SFT.OnConversations() {
+				return fmt.Sprintf("sft.problems_per_step (%d) is above %s (%d): a step would see a problem twice",
+						r.SFT.ProblemsPerStep, name, n),
+					"fit fewer problems in a step, or use more data"
+			}
+			return "", ""
+		}},
+		{[]string{"sft.data_size", key}, func(r *Run) (string, string) {
+			if n, name := r.trainSize(key); n > 0 && r.SFT.DataSize > n {
+				return fmt.Sprintf("sft.data_size (%d) is above %s (%d)", r.SFT.DataSize, name, n),
+					"sft learns targets of training problems; 0 takes all"
+			}
+			return "", ""
+		}},
+	}
+}
+
+// trainSize returns the number of training problems with the keys that set it; 0 if it depends on a file, or if key is
+// only one of several.
+func (r *Run) trainSize(key string) (n int, name string) {
+	const size, made = "data.train.size", "task.mixed.generate.train"
+	switch {
+	case r.Task.Kind == MixedTask && r.GeneratedProblems("train") > 0 && key == size:
+		return 0, ""
+	case key == made && r.GeneratedProblems("train") == 0:
+		return 0, ""
+	case key == made && r.Data.Train.Source != Generated:
+		key = size + " and " + made
+	}
+	return r.Problems("train"), key
 }
 
 func modelChecks() []check {

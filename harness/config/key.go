@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Stage is a kind of stage of a run.
 type Stage string
@@ -141,17 +144,21 @@ type Term struct {
 	Path  string
 	Words []string // the value is one of these, or the list or the block of names has one of these
 	Not   bool     // the value is none of Words
-	Above bool     // instead: the value is a number greater than 0, or true, or a list that is not empty
+	Names bool     // a name in the block is one of Words, not a value
+	Above bool     // instead: the value is a number greater than 0, or true, or a list or block that is not empty
 }
 
 func (t Term) String() string {
 	switch {
 	case t.Above && lookup(t.Path).Kind == Bool:
 		return t.Path + " is true"
-	case t.Above && lookup(t.Path).List:
+	case t.Above && (lookup(t.Path).List || lookup(t.Path).Kind == Values):
 		return t.Path + " is not empty"
 	case t.Above:
 		return t.Path + " > 0"
+	case t.Names: // in any key of its block, each of which has a term
+		block, _ := cutLast(t.Path)
+		return block + " has " + strings.Join(t.Words, " or ")
 	case lookup(t.Path).Kind == Values:
 		return t.Path + " has " + strings.Join(t.Words, " or ")
 	case t.Not:
@@ -162,9 +169,11 @@ func (t Term) String() string {
 }
 
 func (c Clause) String() string {
-	terms := make([]string, len(c))
-	for i, t := range c {
-		terms[i] = t.String()
+	var terms []string
+	for _, t := range c {
+		if text := t.String(); !slices.Contains(terms, text) {
+			terms = append(terms, text)
+		}
 	}
 	return strings.Join(terms, " or ")
 }
@@ -177,7 +186,12 @@ func except(path string, words ...string) Clause {
 	return Clause{{Path: path, Words: words, Not: true}}
 }
 
-// positive requires that the number at path is above 0, the switch is on, or the list
+// named requires that the block at path has one of the names.
+func named(path string, words ...string) Clause {
+	return Clause{{Path: path, Words: words, Names: true}}
+}
+
+// positive requires that the number at path is above 0, the switch is on, or the list or block
 // is not empty.
 func positive(path string) Clause { return Clause{{Path: path, Above: true}} }
 

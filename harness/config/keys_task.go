@@ -15,8 +15,13 @@ func taskKeys() []Key {
 	}
 	for _, k := range taskKinds() {
 		has := only("task.kind", k.name)
-		if k.part {
+		switch {
+		case k.part && k.files:
 			has = append(has, only("task.mixed.kinds", k.name)...)
+		case k.part:
+			for _, split := range []string{"train", "val", "test"} {
+				has = append(has, named("task.mixed.generate."+split, k.name)...)
+			}
 		}
 		keys = append(keys, block([]Clause{has}, k.stages, k.keys())...)
 	}
@@ -142,17 +147,32 @@ func promptsKeys() []Key {
 
 func mixedKeys() []Key {
 	return []Key{
-		{Path: "task.mixed.kinds", Kind: Values, Stages: at(Prepare, Train, EvalScore),
+		{Path: "task.mixed.kinds", Kind: Values, Default: is(map[string]any{}), Stages: at(Prepare, Train, EvalScore),
 			Help: "kind of each row's problem, " + either(MixedParts()) + ", by its data source: a name, or a " +
 				"pattern in which * stands for any text; or by its file, such as chats.jsonl, if no name matches " +
 				"that; * alone is for all others"},
 		{Path: "task.mixed.column", Kind: String, Default: is("data_source"), Pattern: pattern("the name of a column", `.+`),
 			Help: "column of the files with the data source of a row, a text"},
+		generateKey("train", "join those to train on"),
+		generateKey("val", "join those of the online evaluation"),
+		generateKey("test", "join those of the final evaluation"),
 	}
 }
 
-// MixedParts lists the kinds of problems that MixedTask may have.
-func MixedParts() []string { return tasksThat(func(k *taskKind) bool { return k.part }) }
+// generateKey returns the key of the problems that MixedTask makes for a split.
+func generateKey(split, help string) Key {
+	return Key{Path: "task.mixed.generate." + split, Kind: Values, Default: is(map[string]any{}), Late: true,
+		Help: "how many generated problems of each kind, " + either(GeneratedParts()) + ", " + help +
+			", such as {countdown: 2000}; data." + split + ".source is generated if there are no others"}
+}
+
+// MixedParts lists the kinds of problems that MixedTask may read from files.
+func MixedParts() []string { return tasksThat(func(k *taskKind) bool { return k.part && k.files }) }
+
+// GeneratedParts lists the kinds of problems that MixedTask may make.
+func GeneratedParts() []string {
+	return tasksThat(func(k *taskKind) bool { return k.part && !k.files })
+}
 
 // Words of data.*.source that are not paths.
 const (
@@ -168,6 +188,7 @@ func dataKeys() []Key {
 	var made, drawn, files Clause
 	for _, split := range []string{"train", "val", "test"} {
 		made = append(made, only("data."+split+".source", Generated)...)
+		made = append(made, positive("task.mixed.generate."+split)...)
 		drawn = append(drawn, positive("data."+split+".max_samples")...)
 		files = append(files, except("data."+split+".source", Generated, None)...)
 	}
@@ -273,6 +294,7 @@ func splitKeys(split string, size int, otherwise Default, help string, stages ..
 			Help: "how many rows of the file to take, as data.select says, before repeated and overlong ones are " +
 				"left out (verl's max_samples); 0 takes all"},
 		{Path: "data." + split + ".size", Kind: Int, Unit: "problems", Range: atLeast(0), Stages: stages,
+			When:    []Clause{append(except(source, Generated), except("task.kind", MixedTask)...)},
 			Default: by(source, is(0), when(Generated, is(size)), when(None, is(0))),
 			Help:    "how many problems to generate, or to take from the start of the file; 0 takes the whole file"},
 	}
@@ -283,6 +305,8 @@ func aboutTask(path string) string {
 	switch path {
 	case "task.mixed.kinds":
 		return aboutMixed
+	case "task.mixed.generate.train", "task.mixed.generate.val", "task.mixed.generate.test":
+		return aboutGenerate
 	case "data.train.source", "data.val.source", "data.test.source":
 		return `
   A row of a file is a problem and its gold answer, for task math in one of these forms:
@@ -312,6 +336,28 @@ func aboutTask(path string) string {
 	return ""
 }
 
+// aboutGenerate is the help of task.mixed.generate.
+const aboutGenerate = `
+    task:
+      kind: mixed
+      mixed:
+        kinds: {openai/gsm8k: math}
+        generate:
+          train: {countdown: 2000, words: 500}
+          test: {countdown: 256}
+      countdown: {max_numbers: 3}
+    data:
+      train: {source: math.jsonl}
+      test: {source: generated}
+
+  Each kind makes, checks and grades its problems as it does alone, by its own keys, and has the
+  problems of a run of its own with the same data.seed: a test set of 256 is that of
+  data.test.size: 256 there. Splits have none in common. Generated problems are spread evenly among
+  the rows of the split's files, so its first problems (sft.data_size, eval.online.problems) are of
+  all kinds. data.*.size and max_samples are about files alone; without files a split's source is
+  generated, and task.mixed.kinds may be left out. A kind may be scored and not trained on.
+`
+
 // aboutMixed is the help of task.mixed.kinds.
 const aboutMixed = `
     task:
@@ -327,7 +373,8 @@ const aboutMixed = `
   pattern that matches it. A name that ends as data files do (.jsonl, .parquet …) is a file's,
   for rows whose data_source has no entry; chats/train.jsonl also names its folder. A row
   without a kind, or that two patterns match, is an error. Each kind reads, checks and grades
-  its rows as it does alone, by its own keys.
+  its rows as it does alone, by its own keys. Other kinds of problems can be generated:
+  task.mixed.generate.train.
 
   With reward.kind task verdicts are the rewards. With prompts among the kinds, reward.kind
   scores these, and verdicts pay reward.correct, reward.wrong or reward.format for all other

@@ -23,4 +23,7 @@ func TestTaskKinds(t *testing.T) {
 	if d := cmp.Diff(task.PartKinds(), MixedParts()); d != "" {
 		t.Errorf("parts of a mixed task (-task +config)\n%s", d)
 	}
+	if d := cmp.Diff(task.GeneratedKinds(), GeneratedParts()); d != "" {
+		t.Errorf("generated parts of a mixed task (-task +config)\n%s", d)
+	}
 }

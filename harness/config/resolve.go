@@ -146,8 +146,15 @@ func (t Term) satisfied(v any) bool {
 		}
 		return slices.ContainsFunc(v, func(x any) bool { return slices.Contains(t.Words, fmt.Sprint(x)) })
 	case map[string]any:
-		for _, x := range v {
-			if word, ok := x.(string); ok && slices.Contains(t.Words, word) {
+		if t.Above {
+			return len(v) > 0
+		}
+		for name, x := range v {
+			word, ok := x.(string)
+			if t.Names {
+				word, ok = name, true
+			}
+			if ok && slices.Contains(t.Words, word) {
 				return true
 			}
 		}

@@ -53,8 +53,58 @@ type Task struct {
 
 // Mixed is the task of problems of several kinds.
 type Mixed struct {
-	Kinds  map[string]any `key:"kinds"` // texts: the kind of each data source or file
-	Column string         `key:"column"`
+	Kinds    map[string]any `key:"kinds"` // texts: the kind of each data source or file
+	Column   string         `key:"column"`
+	Generate Generate       `key:"generate"`
+}
+
+// Generate has the number of problems of each kind that a mixed task makes for a split.
+type Generate struct {
+	Train map[string]any `key:"train"`
+	Val   map[string]any `key:"val"`
+	Test  map[string]any `key:"test"`
+}
+
+// of returns the numbers of a split, as they were written.
+func (g *Generate) of(split string) map[string]any {
+	return map[string]map[string]any{"train": g.Train, "val": g.Val, "test": g.Test}[split]
+}
+
+// Counts returns the numbers of a split, "train", "val" or "test".
+func (g *Generate) Counts(split string) map[string]int {
+	counts := map[string]int{}
+	for kind, n := range g.of(split) {
+		if n, ok := n.(int64); ok {
+			counts[kind] = int(n)
+		}
+	}
+	return counts
+}
+
+// GeneratedProblems returns how many problems of a split, "train", "val" or "test", the task makes.
+func (r *Run) GeneratedProblems(split string) (n int) {
+	if r.Task.Kind != MixedTask {
+		if s := r.Data.split(split); s.Source == Generated {
+			n = s.Size
+		}
+		return n
+	}
+	for _, count := range r.Task.Mixed.Generate.Counts(split) {
+		n += count
+	}
+	return n
+}
+
+// Problems returns how many problems a split has; 0 if that depends on a file.
+func (r *Run) Problems(split string) int {
+	s := r.Data.split(split)
+	switch {
+	case s.Source == Generated:
+		return r.GeneratedProblems(split)
+	case r.Task.Kind == MixedTask && s.Size > 0:
+		return s.Size + r.GeneratedProblems(split)
+	}
+	return s.Size
 }
 
 // Instructions is the task of following instructions that a program can check.
@@ -146,6 +196,10 @@ type Data struct {
 	TemplateVars  map[string]any `key:"template_vars"`
 	TemplateDate  string         `key:"template_date"`
 	EscapeSpecial bool           `key:"escape_special"` // for every prompt, chat or not
+}
+
+func (d *Data) split(name string) Split {
+	return map[string]Split{"train": d.Train, "val": d.Val, "test": d.Test}[name]
 }
 
 // Split is one part of the data. Source is Generated, None or a path.

@@ -130,8 +130,11 @@ func checkTerm(t *testing.T, k *Key, term Term) {
 	switch {
 	case other == nil:
 		t.Errorf("%s depends on %q, which is not a key", k.Path, term.Path)
-	case term.Above && other.Kind != Int && other.Kind != Float && other.Kind != Bool && !other.List:
+	case term.Above && other.Kind != Int && other.Kind != Float && other.Kind != Bool && !other.List &&
+		other.Kind != Values:
 		t.Errorf("%s: %s is not a number", k.Path, term.Path)
+	case term.Names && other.Kind != Values:
+		t.Errorf("%s: %s has no names", k.Path, term.Path)
 	case other.Kind == Enum:
 		for _, w := range term.Words {
 			if !slices.Contains(other.Words, w) {

@@ -8,7 +8,7 @@ type taskKind struct {
 	name string
 
 	files     bool // problems are read from files: it cannot make any
-	part      bool // a mixed task may have such problems
+	part      bool // a mixed task may have such problems, from files or made
 	columns   bool // files may have further columns for the reward (data.keep)
 	oneAnswer bool // problems have one right answer, which completions give in a place of its own
 	optimum   bool // it defines the reward itself, of answers so few that the best policy is known
@@ -28,7 +28,7 @@ type taskKind struct {
 // taskKinds lists the tasks in the order of help and keys.
 func taskKinds() []taskKind {
 	return []taskKind{
-		{name: "countdown", checks: countdownChecks,
+		{name: "countdown", part: true, checks: countdownChecks,
 			stages: at(Prepare), keys: countdownKeys, prompt: 48, answer: 40, starter: `
   countdown:                # reach a target from given numbers; a problem has many right answers
     min_numbers: 3
@@ -36,12 +36,12 @@ func taskKinds() []taskKind {
     largest_number: 12
     largest_target: 50
     min_solutions: 2        # one solution leaves no diversity to measure`},
-		{name: "words", oneAnswer: true,
+		{name: "words", part: true, oneAnswer: true,
 			stages: at(Prepare), keys: wordsKeys, prompt: 256, answer: 64, starter: `
   words:                    # arithmetic word problems with one right answer
     largest_number: 20
     steps: 2                # operations of a problem, at most`},
-		{name: "stories", oneAnswer: true,
+		{name: "stories", part: true, oneAnswer: true,
 			stages: at(Prepare), keys: storiesKeys, prompt: 640, answer: 320, starter: `
   stories:                  # word problems with worked solutions
     min_steps: 1
@@ -55,7 +55,7 @@ func taskKinds() []taskKind {
       - {center: 12, width: 2.0, height: 0.9}
       - {center: 36, width: 2.0, height: 1.0}
     beta: 8                 # of the optimum that evaluation compares with`},
-		{name: "functions", extra: func(t *Task) int { return 170 * t.Functions.HiddenTests },
+		{name: "functions", part: true, extra: func(t *Task) int { return 170 * t.Functions.HiddenTests },
 			stages: at(Prepare), keys: functionsKeys, prompt: 48, answer: 40, starter: `
   functions:                # bodies of Python functions, which the sandbox runs (exp sandbox check)
     arguments: 3
@@ -121,8 +121,19 @@ func (t *Task) Kinds() []string {
 				return true
 			}
 		}
-		return false
+		return t.makes(k.name)
 	})
+}
+
+// makes reports whether a mixed task makes problems of a kind.
+func (t *Task) makes(kind string) bool {
+	g := &t.Mixed.Generate
+	for _, split := range []map[string]any{g.Train, g.Val, g.Test} {
+		if _, ok := split[kind]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // Has reports whether some problems are of a kind.
@@ -131,12 +142,14 @@ func (t *Task) Has(kind string) bool { return slices.Contains(t.Kinds(), kind) }
 // HasOptimum reports whether the task defines the reward itself and the best policy is known.
 func (t *Task) HasOptimum() bool { return t.kind().optimum }
 
-// ProblemBytes are those that a generated problem takes besides its texts, tokens and their headers.
-func (t *Task) ProblemBytes() int {
-	if k := t.kind(); k.extra != nil {
-		return k.extra(t)
+// ProblemBytes are those that a generated problem takes at most besides its texts, tokens and their headers.
+func (t *Task) ProblemBytes() (most int) {
+	for _, kind := range t.Kinds() {
+		if k := taskNamed(kind); k.extra != nil {
+			most = max(most, k.extra(t))
+		}
 	}
-	return 0
+	return most
 }
 
 // tasksThat lists the tasks for which ok holds.

@@ -21,6 +21,7 @@ type Split struct {
 	Config config.Split
 	Key    string // of the source, for errors
 	Source task.Source
+	Mixed  bool // the task is one of several kinds, and says itself how many problems it makes
 }
 
 // DigestKey is the key that pins the split's problems.
@@ -37,10 +38,11 @@ func Splits(c *config.Run) []Split {
 		s := &list[i]
 		s.Source = task.Source{Path: s.Config.Source, More: s.Config.More, MaxRows: s.Config.MaxSamples,
 			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
+		s.Mixed = c.Task.Kind == config.MixedTask
 		if s.Role == config.RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
 			s.Source.Keep = c.Data.Keep
 		}
-		if s.Role != config.RoleTrain && c.Task.Kind == config.MixedTask {
+		if s.Role != config.RoleTrain && s.Mixed {
 			s.Source.KeepOf = config.PromptsTask
 		}
 		if c.Data.PromptKey != config.Auto {
@@ -50,13 +52,20 @@ func Splits(c *config.Run) []Split {
 	return list
 }
 
-// Problems generates or reads the split. left is empty if it is generated.
+// Problems generates or reads the split, or both for a mixed task. left is empty if nothing is read.
 func (s Split) Problems(t task.Task, seed int64) (list []rollout.Problem, left LeftOut, err error) {
-	if s.Config.Source == config.Generated {
-		list, err = t.Generate(s.Name, s.Config.Size, ident.Seed(seed, "data/"+string(s.Name)))
-		return list, left, err
+	stream := ident.Seed(seed, "data/"+string(s.Name))
+	switch {
+	case s.Config.Source != config.Generated:
+		list, left, err = s.Read(t)
+	case !s.Mixed:
+		list, err = t.Generate(s.Name, s.Config.Size, stream)
 	}
-	return s.Read(t)
+	if err != nil {
+		return nil, left, err
+	}
+	list, err = task.WithGenerated(t, s.Name, list, stream)
+	return list, left, err
 }
 
 // LeftOut counts the rows of a split's file that are not used, by reason.

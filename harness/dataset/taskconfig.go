@@ -43,7 +43,11 @@ func TaskConfig(c *config.Run) task.Config {
 		t.Reward = task.Reward{Correct: 1} // the reward of the verdict alone, which evaluations show
 	}
 	if mixed {
-		t.Mixed = task.Mixed{Kinds: map[string]string{}, Column: c.Task.Mixed.Column}
+		t.Mixed = task.Mixed{Kinds: map[string]string{}, Column: c.Task.Mixed.Column,
+			Generate: map[task.Split]map[string]int{}}
+		for _, split := range []task.Split{task.Train, task.Val, task.Test} {
+			t.Mixed.Generate[split] = c.Task.Mixed.Generate.Counts(string(split))
+		}
 		for name, kind := range c.Task.Mixed.Kinds {
 			t.Mixed.Kinds[name] = fmt.Sprint(kind)
 		}

@@ -346,7 +346,7 @@ func stateBytes(c *config.Run, sampled int, weights int64) int64 {
 		n += weights
 	}
 	if stage.TrainConfig(c).Tracks() {
-		n += int64(c.Data.Train.Size) * int64(c.Rollout.MaxNewTokens) * 2 * 4 * 4 / 3
+		n += int64(c.Problems("train")) * int64(c.Rollout.MaxNewTokens) * 2 * 4 * 4 / 3
 	}
 	return n
 }

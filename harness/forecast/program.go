@@ -56,10 +56,8 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 		return large + more
 	}
 	more += room
-	if data := c.Data.Train; data.Source == config.Generated { // texts, tokens and their headers
-		each := 128 + 6*longest + c.Task.ProblemBytes()
-		more += int64(data.Size) * int64(each)
-	}
+	each := 128 + 6*longest + c.Task.ProblemBytes() // texts, tokens and their headers
+	more += int64(c.GeneratedProblems("train")) * int64(each)
 	return max(computing, starting-arrays) + more
 }
 

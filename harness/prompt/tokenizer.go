@@ -46,7 +46,7 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		return nil, true, err
 	}
 	alphabet := t.Alphabet()
-	if alphabet == "" {
+	if alphabet == "" || c.Task.Kind == config.MixedTask { // which may read problems besides those that it makes
 		if alphabet, err = dataAlphabet(c, t); err != nil {
 			return nil, true, err
 		}
@@ -56,7 +56,7 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 }
 
 // dataAlphabet returns the characters of the prompts, as a chat template writes them, and of the
-// answers and targets of all splits.
+// answers and targets of all splits, with those of problems that the task makes.
 func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 	stand, err := tokenizer.NewChar("a") // has the special tokens of any
 	if err != nil {
@@ -67,6 +67,9 @@ func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 		return "", &ChatError{err}
 	}
 	found := map[rune]bool{}
+	for _, r := range t.Alphabet() {
+		found[r] = true
+	}
 	for _, s := range dataset.Splits(c) {
 		if s.Config.Source == config.None || s.Config.Source == config.Generated {
 			continue

@@ -33,8 +33,8 @@ func calls(c *config.Run, training, validations bool, dealt int) (list []generat
 	}
 	if o := c.Eval.Online; validations && o.EverySteps > 0 {
 		problems := o.Problems
-		if val := c.Data.Val; val.Source == config.Generated && (problems == 0 || val.Size < problems) {
-			problems = val.Size
+		if n := c.GeneratedProblems("val"); c.Data.Val.Source == config.Generated && (problems == 0 || n < problems) {
+			problems = n
 		}
 		if problems == 0 {
 			return nil // all of a file

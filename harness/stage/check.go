@@ -78,7 +78,7 @@ func CheckSuites(e *Env) error {
 }
 
 // WarnContamination reports problems of evaluations that the run trains on too, given the outputs of
-// prepare: of a label of an evaluation, or of all. Splits that the task generates have no common problems.
+// prepare: of a label of an evaluation, or of all. Splits have no generated problems in common.
 func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), label string) error {
 	d, ok := problems(RoleTrain)
 	if !ok || !e.leads() {
@@ -96,7 +96,12 @@ func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), 
 		if err != nil {
 			return err
 		}
-		others["data."+string(s.Name)] = list
+		list = slices.DeleteFunc(list, func(p rollout.Problem) bool {
+			return slices.Contains(config.GeneratedParts(), p.Kind)
+		})
+		if len(list) > 0 {
+			others["data."+string(s.Name)] = list
+		}
 	}
 	for _, s := range e.Suites {
 		if !wanted(s.Name) {

@@ -265,8 +265,12 @@ func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []r
 			left = fmt.Sprintf(" (of %d; data.filter_overlong leaves %d out)", all, n)
 		}
 	}
+	made := c.GeneratedProblems(string(s.Name))
+	if made > 0 {
+		left += fmt.Sprintf(" next to %d generated ones", made)
+	}
 	for _, need := range needsOf(s, c) {
-		if need.n > len(problems) {
+		if need.n > len(problems)+made {
 			return fmt.Errorf("%s has %s%s, %s asks for %d", s.Config.Files(),
 				quantity.Plural(len(problems), "problem"), left, need.key, need.n)
 		}

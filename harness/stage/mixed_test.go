@@ -81,6 +81,7 @@ func TestColumnsOfKinds(t *testing.T) {
 // A split is counted by kind. A kind that training lacks is an event; other splits may lack one.
 func TestKindsAreCounted(t *testing.T) {
 	e := mixedEnv("math", "code")
+	e.Config.Run.Task.Mixed.Generate.Test = map[string]any{"words": int64(3)} // which training need not have
 	var events []string
 	e.Hooks.Event = func(kind, text string) { events = append(events, kind+": "+text) }
 	problems := []rollout.Problem{{ID: "a", Kind: "math"}, {ID: "b", Kind: "math"}}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/eval/layout"
@@ -30,7 +31,7 @@ func prepare(e *Env) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		e.countRows(s, left, len(problems), summary)
+		e.countRows(s, left, len(problems)-e.run().GeneratedProblems(string(s.Name)), summary)
 		all := len(problems)
 		if problems, err = e.fitting(problems); err != nil {
 			return nil, fmt.Errorf("data.%s: %w", s.Name, err)
@@ -148,7 +149,7 @@ func (e *Env) countKinds(s dataset.Split, problems []rollout.Problem, summary ma
 		n := len(ofKind(t, problems, kind))
 		if n > 0 {
 			summary[string(s.Name)+"_"+kind] = n
-		} else if s.Role == config.RoleTrain {
+		} else if s.Role == config.RoleTrain && slices.Contains(config.MixedParts(), kind) {
 			e.event("absent-kind", "data.train: no problem is of kind %s (task.mixed.kinds)", kind)
 		}
 	}
