@@ -9,7 +9,7 @@ import (
 	"exp/train/rollout"
 )
 
-// checkGenerate returns an error for kinds of problems that nobody can make, and for numbers below 1.
+// checkGenerate returns an error for kinds that no task makes, and for numbers below 1.
 func (m *Mixed) checkGenerate() error {
 	for _, split := range []Split{Train, Val, Test} {
 		key := "task.mixed.generate." + string(split)
@@ -18,7 +18,7 @@ func (m *Mixed) checkGenerate() error {
 			switch {
 			case !slices.Contains(GeneratedKinds(), kind):
 				return &ConfigError{Key: key, Problem: fmt.Sprintf(
-					"problems of kind %q cannot be made; those of %s can", kind, strings.Join(GeneratedKinds(), ", "))}
+					"nothing makes problems of kind %q; the kinds are %s", kind, strings.Join(GeneratedKinds(), ", "))}
 			case n < 1:
 				return &ConfigError{Key: key, Problem: fmt.Sprintf("%d problems of kind %s", n, kind)}
 			}
@@ -42,10 +42,10 @@ func (t *mixedTask) Generate(Split, int, uint64) ([]rollout.Problem, error) {
 	return nil, ErrNotGenerated
 }
 
-// WithGenerated adds the problems that a mixed task makes for a split (Mixed.Generate) to those read, which it returns
-// as they are for other tasks. A kind's problems are those of a run of its own with the same seed: see Generate. All
-// kinds, and the problems read, are spread evenly, so that the first problems have each in its share. Problems read
-// keep their ids.
+// WithGenerated adds the problems that a mixed task makes for a split (Mixed.Generate) to the problems read; for other
+// tasks it returns these alone. The task of each kind makes its problems from the seed, as it does alone. All kinds,
+// and the problems read, are spread evenly: every beginning of the result has each in its share. Problems read keep
+// their ids.
 func WithGenerated(t Task, split Split, read []rollout.Problem, seed uint64) ([]rollout.Problem, error) {
 	mixed, ok := t.(*mixedTask)
 	if !ok || len(mixed.cfg.Generate[split]) == 0 {

@@ -23,7 +23,7 @@ func generatingTask(t *testing.T, generate map[Split]map[string]int) Task {
 	return x
 }
 
-// A split has the problems that each kind makes in a run of its own, spread among those read, and they are read back.
+// Each kind makes its problems as it does alone. They are spread among the problems read, and can be read back.
 func TestWithGenerated(t *testing.T) {
 	x := generatingTask(t, map[Split]map[string]int{Train: {"countdown": 4, "words": 1}, Test: {"words": 2}})
 	read := []rollout.Problem{{ID: "a", Prompt: "1+1?", Answer: "2", Kind: "math"},
@@ -140,7 +140,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Characters of what is made are those of its kinds; rows have others.
+// The alphabet has the characters of the kinds that are made, once each, and none of rows.
 func TestGeneratedAlphabet(t *testing.T) {
 	x := generatingTask(t, map[Split]map[string]int{Train: {"countdown": 1}, Val: {"words": 1}})
 	parts := x.(*mixedTask).parts
@@ -178,9 +178,9 @@ func TestGenerateErrors(t *testing.T) {
 		n     int
 		want  string
 	}{
-		{Train, "math", 5, `task.mixed.generate.train: problems of kind "math" cannot be made; those of countdown, words, ` +
-			`stories, functions can`},
-		{Val, "outcomes", 5, `task.mixed.generate.val: problems of kind "outcomes" cannot be made`},
+		{Train, "math", 5, `task.mixed.generate.train: nothing makes problems of kind "math"; the kinds are countdown, ` +
+			`words, stories, functions`},
+		{Val, "outcomes", 5, `task.mixed.generate.val: nothing makes problems of kind "outcomes"`},
 		{Test, "words", 0, "task.mixed.generate.test: 0 problems of kind words"},
 	} {
 		_, err := New(Config{Kind: "mixed", Mixed: Mixed{Generate: map[Split]map[string]int{tt.split: {tt.kind: tt.n}}}})

@@ -153,17 +153,17 @@ func mixedKeys() []Key {
 				"that; * alone is for all others"},
 		{Path: "task.mixed.column", Kind: String, Default: is("data_source"), Pattern: pattern("the name of a column", `.+`),
 			Help: "column of the files with the data source of a row, a text"},
-		generateKey("train", "join those to train on"),
-		generateKey("val", "join those of the online evaluation"),
-		generateKey("test", "join those of the final evaluation"),
+		generateKey("train", "to train on"),
+		generateKey("val", "for the online evaluation"),
+		generateKey("test", "for the final evaluation"),
 	}
 }
 
 // generateKey returns the key of the problems that MixedTask makes for a split.
 func generateKey(split, help string) Key {
 	return Key{Path: "task.mixed.generate." + split, Kind: Values, Default: is(map[string]any{}), Late: true,
-		Help: "how many generated problems of each kind, " + either(GeneratedParts()) + ", " + help +
-			", such as {countdown: 2000}; data." + split + ".source is generated if there are no others"}
+		Help: "how many problems of each kind, " + either(GeneratedParts()) + ", to generate " + help + ", such as " +
+			"{countdown: 2000}; they join the rows of data." + split + ".source, which may also be generated"}
 }
 
 // MixedParts lists the kinds of problems that MixedTask may read from files.
@@ -350,9 +350,9 @@ const aboutGenerate = `
       train: {source: math.jsonl}
       test: {source: generated}
 
-  Each kind makes, checks and grades its problems as it does alone, by its own keys, and has the
-  problems of a run of its own with the same data.seed: a test set of 256 is that of
-  data.test.size: 256 there. Splits have none in common. Generated problems are spread evenly among
+  Each kind makes, checks and grades its problems as it does alone, by its own keys. With the
+  same data.seed, test: {countdown: 256} gives the test problems of a run with task.kind countdown
+  and data.test.size 256. Splits have no generated problem in common. They are spread evenly among
   the rows of the split's files, so its first problems (sft.data_size, eval.online.problems) are of
   all kinds. data.*.size and max_samples are about files alone; without files a split's source is
   generated, and task.mixed.kinds may be left out. A kind may be scored and not trained on.

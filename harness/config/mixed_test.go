@@ -125,7 +125,7 @@ func TestMixedGenerates(t *testing.T) {
 		t.Errorf("%d problems of a whole file", n)
 	}
 	if _, ok := files.Params(Prepare)["data.seed"]; !ok {
-		t.Error("generated problems next to those of a file do not depend on data.seed")
+		t.Error("generated problems next to a file do not depend on data.seed")
 	}
 	one := load(t, Input{File: "testdata/plain.yaml", Sets: generated("task.mixed.generate.train.words=20")})
 	if n := one.Run.Task.Mixed.Generate.Counts("train"); n["words"] != 20 || n["countdown"] != 40 {

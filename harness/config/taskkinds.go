@@ -142,7 +142,7 @@ func (t *Task) Has(kind string) bool { return slices.Contains(t.Kinds(), kind) }
 // HasOptimum reports whether the task defines the reward itself and the best policy is known.
 func (t *Task) HasOptimum() bool { return t.kind().optimum }
 
-// ProblemBytes are those that a generated problem takes at most besides its texts, tokens and their headers.
+// ProblemBytes is the most memory that a generated problem takes next to its texts, tokens and their headers.
 func (t *Task) ProblemBytes() (most int) {
 	for _, kind := range t.Kinds() {
 		if k := taskNamed(kind); k.extra != nil {

@@ -46,7 +46,7 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 		return nil, true, err
 	}
 	alphabet := t.Alphabet()
-	if alphabet == "" || c.Task.Kind == config.MixedTask { // which may read problems besides those that it makes
+	if alphabet == "" || c.Task.Kind == config.MixedTask { // which may read problems, too
 		if alphabet, err = dataAlphabet(c, t); err != nil {
 			return nil, true, err
 		}
@@ -56,7 +56,7 @@ func readTokenizer(c *config.Run) (tok tokenizer.Tokenizer, own bool, err error)
 }
 
 // dataAlphabet returns the characters of the prompts, as a chat template writes them, and of the
-// answers and targets of all splits, with those of problems that the task makes.
+// answers and targets of all splits, and the alphabet of the problems that the task makes.
 func dataAlphabet(c *config.Run, t task.Task) (string, error) {
 	stand, err := tokenizer.NewChar("a") // has the special tokens of any
 	if err != nil {

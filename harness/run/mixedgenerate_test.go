@@ -38,7 +38,7 @@ func (l *lab) problemsOf(c *config.Resolved, run int64, role string) []rollout.P
 	return list
 }
 
-// A mixed run needs no files: each kind has the problems of a run of its own, with metrics of its own, and all of it
+// A mixed run needs no files: each kind makes the problems that it makes alone, each has its own metrics, and the record
 // verifies.
 func TestGeneratedMixture(t *testing.T) {
 	l := newLab(t)
@@ -126,7 +126,7 @@ func TestGeneratedMixtureResumes(t *testing.T) {
 	sameOutputs(t, l.outputs(got.Run.ID), whole.outputs(want.Run.ID))
 }
 
-// Generated problems join those of a file, whose numbers are those of the file alone.
+// Generated problems join the rows of a file. Counts and warnings about the file leave them out.
 func TestGeneratedNextToFiles(t *testing.T) {
 	l := newLab(t)
 	path := filepath.Join(t.TempDir(), "rows.jsonl")

@@ -227,7 +227,7 @@ func TestKindNamed(t *testing.T) {
 	}
 }
 
-// Settings beside the task's fit a mixed one.
+// Other settings fit a mixed task.
 func TestMixedSettings(t *testing.T) {
 	dir := t.TempDir()
 	both := rowsFile(t, dir, "both.jsonl", 4, dapoRow, codeRow)
@@ -241,5 +241,17 @@ func TestMixedSettings(t *testing.T) {
 		if r.Errs != nil || !strings.Contains(r.Text, tt.want) || !strings.Contains(r.Text, "kind: mixed") {
 			t.Errorf("%s: %v\n%s", tt.name, r.Errs, r.Text)
 		}
+	}
+}
+
+// A resolved configuration lists its files as YAML.
+func TestMixedYAML(t *testing.T) {
+	dir := t.TempDir()
+	maths, programs := rowsFile(t, dir, "maths.jsonl", 2, gsm8kRow), rowsFile(t, dir, "programs.jsonl", 2, codeRow)
+	r := translated(t, "config.yaml", "algorithm: {adv_estimator: grpo}\ndata:\n  train_files:\n  - "+maths+"\n  - "+programs+
+		"\n  val_files: "+maths+"\n  train_batch_size: 2\nactor_rollout_ref:\n  model: {path: ./m}\n  rollout: {n: 4}\n"+
+		"  actor: {ppo_mini_batch_size: 2}\ntrainer: {total_training_steps: 3}\n", nil)
+	if r.Errs != nil || !strings.Contains(r.Text, "kind: mixed") || !strings.Contains(r.Text, "\"codecontests\": code\n") {
+		t.Errorf("%v\n%s", r.Errs, r.Text)
 	}
 }
