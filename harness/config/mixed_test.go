@@ -121,6 +121,9 @@ func TestMixedGenerates(t *testing.T) {
 	if n, all := files.Run.GeneratedProblems("train"), files.Run.Problems("train"); n != 7 || all != 37 {
 		t.Errorf("%d generated problems next to 30 of a file, %d in all", n, all)
 	}
+	if n := files.Run.Task.ProblemBytes(); n != 6*170 { // of the default 6 hidden tests
+		t.Errorf("a generated problem takes %d bytes besides its texts", n)
+	}
 	if n := files.Run.Problems("test"); n != 0 {
 		t.Errorf("%d problems of a whole file", n)
 	}

@@ -96,3 +96,24 @@ func TestKindsAreCounted(t *testing.T) {
 		t.Errorf("events %q", events)
 	}
 }
+
+// A validation samples as many problems as are generated; next to a file their number is not known.
+func TestCallsOfKinds(t *testing.T) {
+	e := mixedEnv("math")
+	c := &e.Config.Run
+	c.Task.Mixed.Generate.Val = map[string]any{"words": int64(6), "countdown": int64(3)}
+	c.Eval.Online = config.Online{EverySteps: 1, N: 2}
+	for _, tt := range []struct {
+		source         string
+		problems, want int
+	}{{config.Generated, 0, 9}, {config.Generated, 4, 4}, {config.Generated, 12, 9}, {"a.jsonl", 12, 12}, {"a.jsonl", 0, 0}} {
+		c.Data.Val.Source, c.Eval.Online.Problems = tt.source, tt.problems
+		got := 0
+		for _, call := range calls(c, false, true, 1) {
+			got = call.Requests
+		}
+		if got != tt.want {
+			t.Errorf("%d of %s: %d problems, want %d", tt.problems, tt.source, got, tt.want)
+		}
+	}
+}
