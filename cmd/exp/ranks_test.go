@@ -54,6 +54,20 @@ func TestRanks(t *testing.T) {
 	}
 }
 
+// Ranks that train on generated problems of several kinds record the run of one.
+func TestRanksOfKinds(t *testing.T) {
+	needsMPI(t)
+	sets := []string{"--set", "task={kind: mixed, mixed: {generate: {train: {countdown: 40, words: 24}, val: {words: 8}, " +
+		"test: {countdown: 6, words: 4}}}, words: {largest_number: 9, steps: 1}}", "--set", "data={train: {source: generated}, " +
+		"val: {source: generated}, test: {source: generated}, max_prompt_tokens: 200}", "--set", "model.arch.max_positions=240"}
+	dir := filepath.Join(t.TempDir(), "store")
+	p := start(t, append([]string{"run", smokeRecipe, "--store", dir, "--ranks", "3"}, sets...)...)
+	if code := p.end(); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
+	}
+	consistent(t, dir).same(t, unbroken(t, sets...))
+}
+
 // Ranks that share products record the run of one, in the memory that they plan.
 func TestRanksShareProducts(t *testing.T) {
 	wide := []string{"--set", "model.arch={width: 64, heads: 4, kv_heads: 2, ffn: 64, qkv_bias: true}"}
