@@ -206,6 +206,7 @@ func (s *source) drawings() []drawing {
 	if !s.sideBySide() {
 		list = append(optimumFigures(s.arms), s.resultFigures()...)
 	}
+	list = append(list, s.passRateFigures()...)
 	list = append(list, curveDrawings(s.arms)...)
 	list = append(list, try(groupCost, phases(s.arms)))
 	groups := slices.Concat([]string{groupOptimum, groupResults}, curveGroups, []string{groupDiversity, groupCost})

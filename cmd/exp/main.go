@@ -87,6 +87,7 @@ func commands(a *app) []*cli.Command {
 		showCommand(a),
 		metricsCommand(a),
 		samplesCommand(a),
+		problemsCommand(a),
 		diffCommand(a),
 		compareCommand(a),
 		evalCommand(a),

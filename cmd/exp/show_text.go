@@ -52,6 +52,7 @@ func (p *showPage) write() error {
 		{s.Parts.Summary(), p.hub},
 		{s.Parts.Summary(), p.stages},
 		{s.Parts.Stages, p.stagesWide},
+		{s.Parts.Summary(), p.selection},
 		{s.Parts.Summary(), p.results},
 		{s.Parts.Summary(), p.metrics},
 		{s.Parts.Summary(), p.checkpoints},

@@ -36,13 +36,16 @@ func (t *mixedTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rol
 		if err != nil {
 			return nil, copies, err
 		}
-		kept := false
+		kept, tell := false, row.Kept
 		row.Kept = func() { kept = true }
 		if err := readers[kind].read(row); err != nil {
 			return nil, copies, fmt.Errorf("%w; the row is of kind %s", err, kind)
 		}
 		if kept {
 			order = append(order, kind)
+			if tell != nil {
+				tell()
+			}
 		}
 	}
 	var missing *layout.KeepError // what none of the kinds read so far has

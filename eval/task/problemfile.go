@@ -42,6 +42,8 @@ type problemLines struct {
 	task     Task
 	problems []rollout.Problem
 	seen     map[string]bool // their ids
+	rate     string          // Source.Rate
+	rates    rates           // of the problems
 }
 
 // readFile reads a file in any form that package rows reads. Errors are system errors or *rows.Error.
@@ -56,6 +58,12 @@ func (x *problemLines) readFile(path string) error {
 		}
 		if err := x.add(text); err != nil {
 			return &rows.Error{Where: row.Where, Err: err}
+		}
+		if x.rate == "" {
+			continue
+		}
+		if err := x.rates.add(row, x.rate); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -22,6 +22,7 @@ type Source struct {
 	MaxRows int
 	Drawn   bool   // draw these rows, and order them, as verl does; otherwise take the first
 	Seed    uint64 // of the draw
+	Rate    string // column with a pass rate of each problem, 0 to 1, for ReadRated; empty: none
 }
 
 // Counts says what became of the rows of a source: Rows is the sum of the other counts and the problems.
@@ -52,6 +53,13 @@ func (onlyRead) Generate(Split, int, uint64) ([]rollout.Problem, error) { return
 // Read reads the problems of a file in any form that package rows reads; see Read for its rows. Of mathematics
 // and code, repeated problems are returned once.
 func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
+	problems, _, counts, err := s.ReadRated(t)
+	return problems, counts, err
+}
+
+// ReadRated is Read with the problems' pass rates, in their order: NaN where Rate is absent or null in a row, nil
+// without a Rate.
+func (s Source) ReadRated(t Task) ([]rollout.Problem, []float64, Counts, error) {
 	p, ok := t.(publishedTask)
 	if !ok {
 		return s.readStored(t)
@@ -59,10 +67,17 @@ func (s Source) Read(t Task) ([]rollout.Problem, Counts, error) {
 	reader := &rows.Reader{Paths: s.Paths(), Distinct: true}
 	all, left, err := s.selected(reader)
 	if err != nil {
-		return nil, Counts{}, err
+		return nil, nil, Counts{}, err
+	}
+	var r rates
+	if s.Rate != "" {
+		all = r.of(all, s.Rate)
 	}
 	problems, copies, err := p.readRows(all, s)
-	return problems, Counts{Rows: reader.Total, Unselected: left, Unanswered: copies.Unanswered,
+	if err == nil {
+		err = r.check(s)
+	}
+	return problems, r.list, Counts{Rows: reader.Total, Unselected: left, Unanswered: copies.Unanswered,
 		Repeated: reader.Repeated + copies.Rows - copies.Unique}, err
 }
 
@@ -126,27 +141,37 @@ func (s Source) order(count func() (int, error)) (order []int, left int, err err
 func (s Source) Paths() []string { return append([]string{s.Path}, s.More...) }
 
 // readStored reads files with a problem in each row.
-func (s Source) readStored(t Task) ([]rollout.Problem, Counts, error) {
+func (s Source) readStored(t Task) ([]rollout.Problem, []float64, Counts, error) {
 	files, err := rows.AllFiles(s.Paths())
 	if err != nil {
-		return nil, Counts{}, err
+		return nil, nil, Counts{}, err
 	}
-	lines := problemLines{task: t, seen: map[string]bool{}}
+	lines := problemLines{task: t, seen: map[string]bool{}, rate: s.Rate}
 	for _, path := range files {
 		if err := lines.readFile(path); err != nil {
-			return nil, Counts{}, err
+			return nil, nil, Counts{}, err
 		}
 	}
-	problems := lines.problems
+	if err := lines.rates.check(s); err != nil {
+		return nil, nil, Counts{}, err
+	}
+	problems, rates := lines.problems, lines.rates.list
 	counts := Counts{Rows: len(problems)}
 	order, left, err := s.order(func() (int, error) { return len(problems), nil })
 	if err != nil || order == nil {
-		return problems, counts, err
+		return problems, rates, counts, err
 	}
 	counts.Unselected = left
 	list := make([]rollout.Problem, len(order))
 	for i, index := range order {
 		list[i] = problems[index]
 	}
-	return list, counts, nil
+	if s.Rate == "" {
+		return list, nil, counts, nil
+	}
+	rates = make([]float64, len(order))
+	for i, index := range order {
+		rates[i] = lines.rates.list[index]
+	}
+	return list, rates, counts, nil
 }

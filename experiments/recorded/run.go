@@ -64,8 +64,10 @@ type Run struct {
 	// Verifications are the proofs of the record, oldest first.
 	Verifications []Verification `json:"verifications"`
 
-	Stages  []Stage  `json:"stages,omitempty"`
-	Results []Result `json:"results,omitempty"`
+	Stages []Stage `json:"stages,omitempty"`
+	// Selection says which training problems pass rates chose; nil if none did.
+	Selection *Selection `json:"selection,omitempty"`
+	Results   []Result   `json:"results,omitempty"`
 	// Earlier are the accuracies of earlier evaluations on the same suites under other settings.
 	Earlier       []Result        `json:"earlier,omitempty"`
 	Metrics       []store.Curve   `json:"metrics,omitempty"`

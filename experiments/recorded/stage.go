@@ -53,6 +53,9 @@ func (r reader) stages() error {
 	if err != nil {
 		return err
 	}
+	if s, _, ok := SelectionOf(list); ok {
+		r.run.Selection = &s
+	}
 	r.run.Stages = []Stage{}
 	for _, st := range list {
 		shown := Stage{

@@ -58,6 +58,7 @@ func checks() []check {
 	all = append(all, rewardModelChecks()...)
 	all = append(all, preferChecks()...)
 	all = append(all, dataChecks()...)
+	all = append(all, passRateChecks()...)
 	all = append(all, modelChecks()...)
 	all = append(all, remoteChecks()...)
 	all = append(all, trainChecks()...)

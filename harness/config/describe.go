@@ -78,6 +78,7 @@ func describeKey(k *Key) string {
 		b.WriteString(describeAlgorithms())
 	}
 	b.WriteString(aboutTask(k.Path))
+	b.WriteString(aboutPassRate(k.Path))
 	b.WriteString(aboutReward(k.Path))
 	b.WriteString(aboutPrime(k.Path))
 	b.WriteString(aboutModel(k.Path))

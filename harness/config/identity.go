@@ -33,7 +33,7 @@ const SuitesKey = "eval.final.suites"
 // Params returns everything that a stage of the kind reads, protocol included. It is
 // hashed into the stage's key.
 func (r *Resolved) Params(stage Stage) map[string]any {
-	judged := stage == EvalScore && r.Run.JudgesAlone()
+	judged := (stage == EvalScore || stage == PassRate) && r.Run.JudgesAlone()
 	return r.view(func(k *Key) bool { return k.Reads(stage) || judged && k.Judges })
 }
 

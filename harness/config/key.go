@@ -15,6 +15,8 @@ const (
 	SFT         Stage = "sft"
 	RewardModel Stage = "reward_model"
 	Prefer      Stage = "prefer"
+	PassRate    Stage = "pass_rate"
+	Select      Stage = "select"
 	Train       Stage = "train"
 	Merge       Stage = "merge"
 	EvalGen     Stage = "eval.gen"

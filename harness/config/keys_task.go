@@ -208,7 +208,7 @@ func dataKeys() []Key {
 			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's " +
 				"seed"},
 	}...)
-	return append(keys, chatKeys()...)
+	return slices.Concat(keys, passRateKeys(), chatKeys())
 }
 
 // rowKeys returns the keys that choose problems. They depend on whether some are made, some rows are drawn,

@@ -178,18 +178,19 @@ type Code struct {
 
 // Data says where problems come from.
 type Data struct {
-	Train           Split    `key:"train"`
-	Val             Split    `key:"val"`
-	Test            Split    `key:"test"`
-	Seed            int64    `key:"seed"`       // a split is generated, or rows are drawn
-	PromptKey       string   `key:"prompt_key"` // Auto or a column; Task.Kind is "math", "code" or PromptsTask
-	Keep            []string `key:"keep"`       // Task.Kind is "math" or PromptsTask, a split a file
-	Select          string   `key:"select"`     // "random" or "first"; a split has MaxSamples
-	MaxPromptTokens int      `key:"max_prompt_tokens"`
-	Truncate        string   `key:"truncate"`
-	FilterOverlong  bool     `key:"filter_overlong"`
-	Order           string   `key:"order"`
-	Chat            string   `key:"chat"`
+	Train           Split     `key:"train"`
+	Val             Split     `key:"val"`
+	Test            Split     `key:"test"`
+	Seed            int64     `key:"seed"`       // a split is generated, or rows are drawn
+	PromptKey       string    `key:"prompt_key"` // Auto or a column; Task.Kind is "math", "code" or PromptsTask
+	Keep            []string  `key:"keep"`       // Task.Kind is "math" or PromptsTask, a split a file
+	Select          string    `key:"select"`     // "random" or "first"; a split has MaxSamples
+	MaxPromptTokens int       `key:"max_prompt_tokens"`
+	Truncate        string    `key:"truncate"`
+	FilterOverlong  bool      `key:"filter_overlong"`
+	Order           string    `key:"order"`
+	PassRate        PassRates `key:"pass_rate"`
+	Chat            string    `key:"chat"`
 	// Settings of the chat template.
 	Tools         string         `key:"tools"` // None, a path, or a JSON list
 	System        string         `key:"system"`
@@ -201,6 +202,22 @@ type Data struct {
 func (d *Data) split(name string) Split {
 	return map[string]Split{"train": d.Train, "val": d.Val, "test": d.Test}[name]
 }
+
+// PassRates choose training problems by the share of their completions that are right. Fields are zero where they have
+// no effect.
+type PassRates struct {
+	Samples int     `key:"samples"`
+	Column  string  `key:"column"` // of the rows of Train, or None
+	Min     float64 `key:"min"`
+	Max     float64 `key:"max"`
+	Seed    int64   `key:"seed"` // Samples is positive
+}
+
+// Recorded reports whether the pass rates are in the rows.
+func (p PassRates) Recorded() bool { return p.Column != "" && p.Column != None }
+
+// Selects reports whether the pass rates choose the training problems.
+func (p PassRates) Selects() bool { return p.Samples > 0 || p.Recorded() }
 
 // Split is one part of the data. Source is Generated, None or a path.
 type Split struct {

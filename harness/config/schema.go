@@ -37,6 +37,7 @@ var schema = sync.OnceValue(func() *table {
 		sandboxKeys(), verifyKeys(), controlKeys(), noticeKeys(), computeKeys(), clusterKeys(),
 	} {
 		for i := range block {
+			block[i].addRates()
 			t.add(&block[i])
 		}
 	}

@@ -15,10 +15,11 @@ const (
 	RoleRatedVal      = "rated pairs/val"
 	RoleScorer        = "reward model"
 	RoleWeights       = "weights"
-	RoleReference     = "reference" // weights to compare the exact policy with
-	RoleBase          = "base"      // weights that trained adapters belong to
-	RoleCurve         = "curve"     // metrics of fine-tuning, by step
-	RoleFiles         = "files"     // the model's folder; each file has its own role
+	RoleReference     = "reference"  // weights to compare the exact policy with
+	RoleBase          = "base"       // weights that trained adapters belong to
+	RoleCurve         = "curve"      // metrics of fine-tuning, by step
+	RolePassRates     = "pass rates" // of training problems before training
+	RoleFiles         = "files"      // the model's folder; each file has its own role
 	RoleCompletions   = "completions"
 	RolePolicy        = "policy" // exact probabilities of an enumerable task
 	RoleVerdicts      = "verdicts"
@@ -42,13 +43,17 @@ type StageFacts struct {
 	Takes  []string // roles of inputs from earlier stages, if the configuration has them
 	Makes  []string // roles of outputs, if the configuration has them
 	Learns bool     // takes steps, saves checkpoints and resumes from them
+	Rates  bool     // samples training problems with all ranks, and resumes where it was
 }
+
+// Shared reports whether all ranks of a run execute the stage together.
+func (f StageFacts) Shared() bool { return f.Learns || f.Rates }
 
 // stageTable lists the stages in execution order. The stages of an evaluation run once
 // per suite.
 var stageTable = []StageFacts{
 	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts,
-		RoleConversations, RolePairs, RoleRated, RoleRatedVal}},
+		RoleConversations, RolePairs, RoleRated, RoleRatedVal, RolePassRates}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
 	{Stage: SFT, Part: Upstream, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleConversations}, Makes: []string{RoleWeights, RoleCurve}},
@@ -56,6 +61,9 @@ var stageTable = []StageFacts{
 		Makes: []string{RoleScorer, RoleCurve}},
 	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RolePairs},
 		Makes: []string{RoleWeights, RoleCurve}},
+	{Stage: PassRate, Part: Upstream, Rates: true, Takes: []string{RoleWeights, RoleTrain, RoleScorer},
+		Makes: []string{RolePassRates}},
+	{Stage: Select, Part: Upstream, Takes: []string{RoleTrain, RolePassRates}, Makes: []string{RoleTrain}},
 	{Stage: Train, Part: Learning, Learns: true,
 		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal, RoleScorer}, Makes: []string{RoleWeights}},
 	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase, RoleScorer},

@@ -37,7 +37,7 @@ func TestStageTable(t *testing.T) {
 }
 
 func TestStagesOf(t *testing.T) {
-	if got := RunStages(); !slices.Equal(got, []Stage{Prepare, Init, SFT, RewardModel, Prefer, Train, Merge}) {
+	if got := RunStages(); !slices.Equal(got, []Stage{Prepare, Init, SFT, RewardModel, Prefer, PassRate, Select, Train, Merge}) {
 		t.Errorf("a run is made of %q", got)
 	}
 	if got := StagesOf(Evaluating); !slices.Equal(got, []Stage{EvalGen, EvalScore}) {

@@ -24,10 +24,10 @@ func (r *resolver) judgesAlone() bool {
 		only("task.mixed.kinds", PromptsTask)[0].satisfied(kinds.value)
 }
 
-// onlyTrains reports whether only training reads the key.
+// onlyTrains reports whether only training, with the choice of its problems, reads the key.
 func (k *Key) onlyTrains() bool {
 	for _, s := range k.Stages {
-		if s != Train {
+		if s != Train && s != PassRate && s != Select {
 			return false
 		}
 	}

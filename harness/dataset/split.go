@@ -42,6 +42,9 @@ func Splits(c *config.Run) []Split {
 		if s.Role == config.RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
 			s.Source.Keep = c.Data.Keep
 		}
+		if p := c.Data.PassRate; s.Role == config.RoleTrain && p.Recorded() {
+			s.Source.Rate = p.Column
+		}
 		if s.Role != config.RoleTrain && s.Mixed {
 			s.Source.KeepOf = config.PromptsTask
 		}
@@ -52,20 +55,35 @@ func Splits(c *config.Run) []Split {
 	return list
 }
 
-// Problems generates or reads the split, or both for a mixed task. left is empty if nothing is read.
-func (s Split) Problems(t task.Task, seed int64) (list []rollout.Problem, left LeftOut, err error) {
+// Problems generates or reads the split, or both for a mixed task. rates has the pass rates of problems read by id, as
+// ReadRated has them; nil without any. left is empty if nothing is read.
+func (s Split) Problems(t task.Task, seed int64) (list []rollout.Problem, rates map[string]float64, left LeftOut,
+	err error) {
 	stream := ident.Seed(seed, "data/"+string(s.Name))
 	switch {
 	case s.Config.Source != config.Generated:
-		list, left, err = s.Read(t)
+		list, rates, left, err = s.readByID(t)
 	case !s.Mixed:
 		list, err = t.Generate(s.Name, s.Config.Size, stream)
 	}
 	if err != nil {
-		return nil, left, err
+		return nil, nil, left, err
 	}
 	list, err = task.WithGenerated(t, s.Name, list, stream)
-	return list, left, err
+	return list, rates, left, err
+}
+
+// readByID is ReadRated with the rates by problem.
+func (s Split) readByID(t task.Task) ([]rollout.Problem, map[string]float64, LeftOut, error) {
+	list, rates, left, err := s.ReadRated(t)
+	if err != nil || rates == nil {
+		return list, nil, left, err
+	}
+	byID := make(map[string]float64, len(rates))
+	for i, x := range rates {
+		byID[list[i].ID] = x
+	}
+	return list, byID, left, nil
 }
 
 // LeftOut counts the rows of a split's file that are not used, by reason.
@@ -76,21 +94,31 @@ type LeftOut struct {
 
 // Read reads the problems of a file: the first Size, or all if Size is 0.
 func (s Split) Read(t task.Task) ([]rollout.Problem, LeftOut, error) {
-	all, counts, err := s.Source.Read(t)
+	all, _, left, err := s.ReadRated(t)
+	return all, left, err
+}
+
+// ReadRated is Read with the problems' pass rates (data.pass_rate.column): NaN where a row has none, nil for a split
+// without them.
+func (s Split) ReadRated(t task.Task) ([]rollout.Problem, []float64, LeftOut, error) {
+	all, rates, counts, err := s.Source.ReadRated(t)
 	left := LeftOut{Counts: counts}
 	switch {
 	case err != nil:
-		return nil, left, err
+		return nil, nil, left, err
 	case len(all) == 0:
-		return nil, left, fmt.Errorf("%s holds no problems", s.Config.Files())
+		return nil, nil, left, fmt.Errorf("%s holds no problems", s.Config.Files())
 	case s.Config.Size > len(all):
-		return nil, left, fmt.Errorf("%s has %s%s, data.%s.size asks for %d", s.Config.Files(),
+		return nil, nil, left, fmt.Errorf("%s has %s%s, data.%s.size asks for %d", s.Config.Files(),
 			quantity.Plural(len(all), "problem"), left.selection(), s.Name, s.Config.Size)
 	case s.Config.Size > 0:
 		left.Further = len(all) - s.Config.Size
 		all = all[:s.Config.Size]
+		if rates != nil {
+			rates = rates[:s.Config.Size]
+		}
 	}
-	return all, left, nil
+	return all, rates, left, nil
 }
 
 // selection says how many rows were taken; empty for all.

@@ -38,8 +38,9 @@ type Estimate struct {
 	PreferMemory     []Part `json:"prefer_memory,omitempty"`
 	PreferHostMemory []Part `json:"prefer_host_memory,omitempty"`
 	// The same for the reward_model stage.
-	RewardModelMemory     []Part `json:"reward_model_memory,omitempty"`
-	RewardModelHostMemory []Part `json:"reward_model_host_memory,omitempty"`
+	RewardModelMemory     []Part  `json:"reward_model_memory,omitempty"`
+	RewardModelHostMemory []Part  `json:"reward_model_host_memory,omitempty"`
+	Rating                *Rating `json:"pass_rate,omitempty"` // of training problems before training; nil without it
 	// Room of the sampler's cache, if it is less than its sequences may need; 0 else.
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
@@ -83,9 +84,17 @@ func (e *Estimate) inMachine() int64 {
 	return max(e.Total(), e.tuning())
 }
 
-// tuning returns the most memory of the device that a stage which learns from examples takes.
+// tuning returns the most memory of the device that a stage before training takes.
 func (e *Estimate) tuning() int64 {
-	return max(sumParts(e.SFTMemory), sumParts(e.RewardModelMemory), sumParts(e.PreferMemory))
+	return max(sumParts(e.SFTMemory), sumParts(e.RewardModelMemory), sumParts(e.PreferMemory), sumParts(e.rated()))
+}
+
+// rated returns the memory of the stage that measures pass rates; nil without it.
+func (e *Estimate) rated() []Part {
+	if e.Rating == nil {
+		return nil
+	}
+	return e.Rating.Memory
 }
 
 // OnGPU reports whether Memory is a GPU's.
@@ -94,7 +103,7 @@ func (e *Estimate) OnGPU() bool { return e.onGPU }
 // Usable returns how much of the memory of the GPU planned for a plan may fill.
 func (e *Estimate) Usable() int64 { return figures{Memory: e.deviceBytes}.usable() }
 
-// Planned is Total for one learning stage.
+// Planned is Total for one stage that ranks share.
 func (e Estimate) Planned(kind config.Stage) int64 {
 	switch kind {
 	case config.SFT:
@@ -103,6 +112,8 @@ func (e Estimate) Planned(kind config.Stage) int64 {
 		return sumParts(e.RewardModelMemory)
 	case config.Prefer:
 		return sumParts(e.PreferMemory)
+	case config.PassRate:
+		return sumParts(e.rated())
 	}
 	return e.Total()
 }
@@ -145,7 +156,13 @@ func (r Run) Estimate() (Estimate, error) {
 		e.takeSamplers(ranks-w.Ranks, planLike(p, config.Train, c, arch, longest, others),
 			engineOf(config.Train, c, arch, longest, others))
 	}
-	e.Program = programBytes(c, longest, e.Completions, e.inMachine())
+	completions := e.Completions
+	if c.Data.PassRate.Samples > 0 {
+		rates := planLike(p, config.PassRate, c, arch, longest, raters(c, ranks))
+		e.Rating = ratingOf(c, arch, longest, ranks, rates)
+		completions = max(completions, stage.RatedTogether(c, ranks)*e.Rating.Each)
+	}
+	e.Program = programBytes(c, longest, completions, e.inMachine())
 	if ranks > 1 || e.onGPU {
 		e.Phases = phasesOf(c, arch, longest, ranks, p)
 	}

@@ -26,10 +26,11 @@ type Run struct {
 // Of is the run of a configuration on so many ranks, or in one process.
 func Of(r *config.Resolved, ranks int) Run { return Run{Config: r, Ranks: ranks} }
 
-// Placement returns where a rank that learns keeps the memory of a stage, if that learns or samples.
+// Placement returns where a rank keeps the memory of a stage, if that learns or samples; of training, a rank that
+// learns.
 func (r Run) Placement(kind config.Stage) stage.Placement {
 	c, ranks := &r.Config.Run, max(1, r.Ranks)
-	if !kind.Facts().Learns && kind != config.EvalGen {
+	if !kind.Facts().Shared() && kind != config.EvalGen {
 		return stage.Placement{}
 	}
 	if !device.UsesGPU(c) {
@@ -39,11 +40,7 @@ func (r Run) Placement(kind config.Stage) stage.Placement {
 	if err != nil {
 		return stage.Placement{}
 	}
-	w := stage.Everyone(c, ranks)
-	if kind == config.Train {
-		w = stage.Learners(c, ranks)
-	}
-	return planOf(kind, c, arch, longestOf(kind, c, arch), w).placement
+	return planOf(kind, c, arch, longestOf(kind, c, arch), crewOf(kind, c, ranks)).placement
 }
 
 // SamplerPlacement returns where a rank that only samples keeps its memory. A run that only fine-tunes has none.

@@ -13,10 +13,10 @@ import (
 )
 
 // memoryOf returns the memory of the device and of its host, by part, of a learning stage (config.SFT,
-// config.RewardModel, config.Prefer or config.Train), or of the final evaluation (config.EvalGen) of a run that learns
-// nothing; other stages need less. Sizes are what the engine allocates, or slightly more:
-// full-length sequences, panels of the widest instruction set. The program itself comes on
-// top (programBytes).
+// config.RewardModel, config.Prefer or config.Train), of one that measures pass rates (config.PassRate), or of the
+// final evaluation (config.EvalGen) of a run that learns nothing; other stages need less. Sizes are what the engine
+// allocates, or slightly more: full-length sequences, panels of the widest instruction set. The program itself comes
+// on top (programBytes).
 //
 // Each of several ranks has its shard of the optimizer's moments, fewer gradients that wait
 // in the tree, and its share of the threads; those that only learn or only sample have what that
@@ -29,6 +29,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	at stage.Placement) (device, host []Part) {
 	if kind == config.EvalGen {
 		return evalMemory(c, arch, longest, at), nil
+	}
+	if kind == config.PassRate {
+		return ratingMemory(c, arch, longest, w, at), nil
 	}
 	var parts, pinned parts
 	add := parts.add
@@ -246,10 +249,14 @@ func engineOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	switch {
 	case kind == config.EvalGen:
 		return stage.EngineOptions(c, arch, c.Eval.Final.MaxNewTokens, nil)
-	case kind != config.Train || !w.Samples:
+	case kind != config.Train && kind != config.PassRate || !w.Samples:
 		return generate.Options{PageTokens: c.Rollout.PageTokens}
 	}
-	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens, w.Calls(c))
+	calls := stage.RatingCalls
+	if kind == config.Train {
+		calls = func(c *config.Run, _ int) []generate.Call { return w.Calls(c) }
+	}
+	o := stage.EngineOptions(c, arch, c.Rollout.MaxNewTokens, calls(c, w.All))
 	if c.Model.Init != "random" {
 		o.MaxTokens = longest
 	}

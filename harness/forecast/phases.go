@@ -169,8 +169,12 @@ func (p rankPlan) pass(name string, times float64, backward bool) Phase {
 
 // sampling is the phase that draws the completions, each of so many tokens.
 func (p rankPlan) sampling(fresh float64) Phase {
-	sampled := float64(sampledPerStep(p.c))
-	tokens := sampled*fresh + sampled/float64(p.c.Rollout.N)*(p.length-fresh)
+	return p.drawing(float64(sampledPerStep(p.c)), float64(p.c.Rollout.N), fresh)
+}
+
+// drawing is a phase that draws so many completions of so many tokens, each of several of a problem.
+func (p rankPlan) drawing(sampled, each, fresh float64) Phase {
+	tokens := sampled*fresh + sampled/each*(p.length-fresh)
 	const record = 12 // bytes of a token: its number, log-prob and entropy
 	groups := p.groups()
 	attention := p.operand * float64(p.arch.Layers*p.arch.Heads*p.arch.Head)

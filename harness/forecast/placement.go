@@ -118,7 +118,7 @@ func cacheTokens(kind config.Stage, c *config.Run, arch model.Config, longest in
 func offloads(kind config.Stage, c *config.Run, w stage.Crew) []train.Offload {
 	none, moments, all := train.Offload{}, train.Offload{Moments: true}, train.Offload{Moments: true, Sums: true}
 	switch {
-	case kind == config.EvalGen || !w.Learns:
+	case kind == config.EvalGen || kind == config.PassRate || !w.Learns:
 		return []train.Offload{none}
 	case c.Compute.Offload == config.OffloadAuto && w.Groups() > 1:
 		return []train.Offload{none, moments}

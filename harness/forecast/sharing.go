@@ -31,13 +31,18 @@ func learners(c *config.Run, n int) (count int, who string) {
 	return count, "every rank that learns"
 }
 
-// tuningName names the first stage that learns from examples, in which all ranks learn.
+// worksFirst reports whether all ranks work together in a stage before training.
+func worksFirst(c *config.Run) bool { return c.LearnsFirst() || c.Data.PassRate.Samples > 0 }
+
+// tuningName names the first stage before training in which all ranks work together.
 func tuningName(c *config.Run) string {
 	switch {
 	case c.SFT.Steps > 0:
 		return "SFT (sft.steps)"
 	case c.RewardModel.Steps > 0:
 		return "training of the reward model (reward_model.steps)"
+	case c.Prefer.Steps == 0:
+		return "measuring pass rates (data.pass_rate.samples)"
 	}
 	return "learning from preferences (prefer.steps)"
 }
@@ -145,7 +150,7 @@ func multiples(c *config.Run, n int) bool {
 	if learn == n {
 		return n%list[0].ranks == 0 && n%list[1].ranks == 0
 	}
-	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (!c.LearnsFirst() || n%list[0].ranks == 0)
+	return learn%list[0].ranks == 0 && (n-learn)%list[1].ranks == 0 && (!worksFirst(c) || n%list[0].ranks == 0)
 }
 
 // checkMultiples returns an error if n ranks make no whole groups that share products.
@@ -165,7 +170,7 @@ func checkMultiples(c *config.Run, n int) error {
 	if learn == n {
 		return cmp.Or(check(n, list[0], "ranks"), check(n, list[1], "ranks"))
 	}
-	if c.LearnsFirst() {
+	if worksFirst(c) {
 		if err := check(n, list[0], "in "+tuningName(c)+" all ranks"); err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ func (e *Estimate) Text(indent string) string {
 		add("         before   %s of every problem, for its first value (algo.spo.first)",
 			quantity.Plural(n, "completion"))
 	}
+	e.ratingText(add)
 	e.phaseText(add)
 	return strings.Join(lines, "\n")
 }
@@ -84,6 +85,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 	e.tuningText(add, "SFT", e.SFTMemory, e.SFTHostMemory)
 	e.tuningText(add, "reward_model", e.RewardModelMemory, e.RewardModelHostMemory)
 	e.tuningText(add, "prefer", e.PreferMemory, e.PreferHostMemory)
+	e.tuningText(add, "pass_rate", e.rated(), nil)
 	if e.onGPU && e.Device != "" {
 		add("                  planned for %s, which has %s", e.Device, quantity.Bytes(e.deviceBytes))
 	}

@@ -162,6 +162,8 @@ func (p *Run) makes(role string) bool {
 		return c.RewardModel.Steps > 0
 	case stage.RoleRatedVal:
 		return c.RewardModel.Validates()
+	case stage.RolePassRates:
+		return c.Data.PassRate.Selects()
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -192,8 +194,8 @@ func (p *Run) needs(m made, s Stage) []Need {
 	return list
 }
 
-// scored reports whether the reward model that the run trains scores completions in a stage: in training, and in the
-// evaluations of the run's data if nothing else judges them.
+// scored reports whether the reward model that the run trains scores completions in a stage: in training, and where
+// pass rates are measured and in the evaluations of the run's data if nothing else judges them.
 func (p *Run) scored(s Stage) bool {
 	c := &p.Config.Run
 	return c.Reward.Trained() && (s.Kind == config.Train || c.JudgesAlone() && p.Suite(s.Label) == nil)
@@ -242,6 +244,13 @@ func (p *Run) addStages() {
 			p.addSuite(m, suite, suite, p.Seed, start)
 		}
 		return
+	}
+	if n := c.Data.PassRate; n.Samples > 0 {
+		p.add(m, Stage{Kind: config.PassRate, Root: n.Seed, Seed: named("data.pass_rate.seed", n.Seed),
+			Outside: p.ratingOutside()})
+	}
+	if c.Data.PassRate.Selects() {
+		p.add(m, Stage{Kind: config.Select})
 	}
 	p.add(m, Stage{Kind: config.Train, Root: p.Seed, Seed: named("seed", p.Seed), Outside: p.trainOutside()})
 	merged := Need{From: p.add(m, Stage{Kind: config.Merge, Outside: p.mergeOutside()}), Output: stage.MergedWeights}
@@ -375,6 +384,16 @@ func (p *Run) trainOutside() map[string]ident.Digest {
 	return m
 }
 
+// ratingOutside returns what completions of training problems and their verdicts depend on.
+func (p *Run) ratingOutside() map[string]ident.Digest {
+	m := p.prompts()
+	maps.Copy(m, p.External.Called)
+	if p.Config.Run.JudgesAlone() {
+		maps.Copy(m, p.External.Reward)
+	}
+	return m
+}
+
 // mergeOutside returns template plus the base's name, which trained adapters carry in
 // their settings.
 func (p *Run) mergeOutside() map[string]ident.Digest {
@@ -427,12 +446,12 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 }
 
 // StageID returns the id of a stage, the same for a planned and a recorded one. It adds the label to the parameters of
-// id; preparation has no numerics, because it works on text and integers only.
+// id; preparation and the choice of problems have no numerics, because they work on text and shares of integers only.
 func StageID(id ident.Stage, label string) (ident.Digest, error) {
 	if label != "" {
 		id.Params["suite"] = label
 	}
-	if config.Stage(id.Kind) == config.Prepare {
+	if kind := config.Stage(id.Kind); kind == config.Prepare || kind == config.Select {
 		id.Numerics = ""
 	}
 	return id.SID()

@@ -158,7 +158,7 @@ func TrainingTexts(c *config.Run) iter.Seq2[string, error] {
 			return
 		}
 		train := dataset.Splits(c)[0]
-		problems, _, err := train.Problems(t, c.Data.Seed)
+		problems, _, _, err := train.Problems(t, c.Data.Seed)
 		if err != nil {
 			yield("", &DataError{err})
 			return

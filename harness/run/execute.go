@@ -116,10 +116,10 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	if err := x.warnContamination(e, x.p.Stages[i]); err != nil {
 		return nil, err
 	}
-	if !kind.Facts().Learns {
+	if !kind.Facts().Shared() {
 		return stage.Run(ctx, e, kind, x.p.Stages[i].Label, in)
 	}
-	// Learning stages end between steps, through Stop: a step is never torn.
+	// These stages end between steps, through Stop: a step is never torn.
 	e.Start.Fresh = x.Options.NoCache
 	if kind == config.Train {
 		rec := x.newStepRecord(row)
@@ -137,7 +137,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	return x.learn(context.WithoutCancel(ctx), e, i, row.SID, in)
 }
 
-// learn executes a learning stage, with the other ranks if there are any.
+// learn executes a stage that ranks share, with the other ranks if there are any.
 func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Digest,
 	in map[string]ident.Digest) (*stage.Outcome, error) {
 	leave, err := x.lead(e, i, sid, in)

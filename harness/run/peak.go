@@ -20,14 +20,14 @@ func (x *execution) forecast() forecast.Run {
 }
 
 // forget gives back the memory that earlier stages left, and forgets the device's peak. Stages that need little do
-// with the memory as it is. A stage that learns, which needs most, also gets the pages of the program's file that only
-// the start needed.
+// with the memory as it is. A stage that ranks share, which needs most, also gets the pages of the program's file that
+// only the start needed.
 func forget(be kernels.Backend, kind config.Stage) {
 	takePeak(be)
-	if kind == config.Prepare || kind == config.EvalScore {
+	if kind == config.Prepare || kind == config.Select || kind == config.EvalScore {
 		return
 	}
-	if kind.Facts().Learns {
+	if kind.Facts().Shared() {
 		checkpoint.DropProgramPages()
 	}
 	heap.Release()
@@ -43,7 +43,7 @@ func takePeak(be kernels.Backend) int64 {
 	return 0
 }
 
-// memoryUse is recorded under "memory" in the result of a learning stage.
+// memoryUse is recorded under "memory" in the result of a stage that ranks share.
 type memoryUse struct {
 	Peak    int64 `json:"peak_bytes"`    // on the device, measured
 	Planned int64 `json:"planned_bytes"` // as planned
@@ -51,7 +51,7 @@ type memoryUse struct {
 
 // withMemory adds a stage's device memory to its summary, a JSON object.
 func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak int64) (json.RawMessage, error) {
-	if peak == 0 || !kind.Facts().Learns {
+	if peak == 0 || !kind.Facts().Shared() {
 		return summary, nil
 	}
 	e, err := x.forecast().Estimate()

@@ -71,7 +71,7 @@ func TestPreferRun(t *testing.T) {
 	if got := executedStages(q); got != "prepare init prefer train merge eval.gen[test@start] eval.score[test@start] eval.gen[test] eval.score[test]" {
 		t.Errorf("stages %s", got)
 	}
-	l.checkRoles(res.Run.ID, config.SFT, config.RewardModel)
+	l.checkRoles(res.Run.ID, config.SFT, config.RewardModel, config.PassRate, config.Select)
 	var got map[string]any
 	if err := json.Unmarshal(l.stageOf(res.Run.ID, "prefer").Result, &got); err != nil {
 		t.Fatal(err)

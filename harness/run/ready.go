@@ -63,7 +63,7 @@ func (x *execution) warnContamination(e *stage.Env, s plan.Stage) error {
 		return nil
 	}
 	x.compared = x.compared || s.Kind == config.Train
-	return stage.WarnContamination(e, func(role string) (ident.Digest, bool) { return x.output(0, role) }, s.Label)
+	return stage.WarnContamination(e, x.problems, s.Label)
 }
 
 // room checks that a stage's files fit on the disk. It ignores rows and samples, which

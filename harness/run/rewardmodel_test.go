@@ -66,7 +66,7 @@ func TestRewardModelRun(t *testing.T) {
 	if got := executedStages(q); got != "prepare init reward_model train merge eval.gen[test] eval.score[test]" {
 		t.Errorf("stages %s", got)
 	}
-	l.checkRoles(res.Run.ID, config.SFT, config.Prefer)
+	l.checkRoles(res.Run.ID, config.SFT, config.Prefer, config.PassRate, config.Select)
 	var got map[string]any
 	if err := json.Unmarshal(l.stageOf(res.Run.ID, "reward_model").Result, &got); err != nil {
 		t.Fatal(err)

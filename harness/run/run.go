@@ -200,6 +200,19 @@ func (x *execution) stages(ctx context.Context) error {
 	return nil
 }
 
+// problems returns the digest of the run's problems of a role: those that training draws from, if it is told of them.
+func (x *execution) problems(role string) (ident.Digest, bool) {
+	for i, s := range x.p.Stages {
+		if s.Kind != config.Select {
+			continue
+		}
+		if d, ok := x.output(i, role); ok {
+			return d, ok
+		}
+	}
+	return x.output(0, role)
+}
+
 // output returns the digest of a stage's output.
 func (x *execution) output(i int, role string) (ident.Digest, bool) {
 	for _, o := range x.done[i].Outputs {

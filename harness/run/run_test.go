@@ -285,7 +285,7 @@ func TestRecord(t *testing.T) {
 	if _, err := l.db.Source(ctx, res.Run.Code); err != nil {
 		t.Errorf("sources of the training code: %v", err)
 	}
-	l.checkRoles(res.Run.ID, config.RewardModel, config.Prefer)
+	l.checkRoles(res.Run.ID, config.RewardModel, config.Prefer, config.PassRate, config.Select)
 	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
 	if _, err := checkpoint.ReadConfig(dir); err != nil {
 		t.Error(err)

@@ -87,7 +87,7 @@ func (v *verifier) again(ctx context.Context, i int) error {
 		v.replaySteps(ctx, e)
 	}
 	workCtx := ctx
-	if s.Kind.Facts().Learns {
+	if s.Kind.Facts().Shared() {
 		workCtx = context.WithoutCancel(ctx) // Stop ends the work
 	}
 	out, err := v.redo(workCtx, e, s, in)

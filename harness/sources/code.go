@@ -23,13 +23,13 @@ func roots(kind config.Stage) []string {
 	engine := []string{"kernels/cpu", "train/model", "train/checkpoint"}
 	prompts := []string{"train/tokenizer", "train/chat"}
 	switch kind {
-	case config.Prepare: // it measures prompts, which may be too long
+	case config.Prepare, config.Select: // the first measures prompts, which may be too long
 		return append(prompts, "eval/task")
 	case config.Init, config.Merge:
 		return append(engine, "train/tokenizer")
 	case config.SFT, config.RewardModel, config.Prefer:
 		return slices.Concat(engine, prompts, []string{"train"})
-	case config.Train:
+	case config.PassRate, config.Train:
 		return slices.Concat(engine, prompts, []string{"train", "train/generate", "train/reward", "train/toolcall",
 			"eval/task", "eval/interpreter"})
 	case config.EvalGen:

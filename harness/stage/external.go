@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"exp/eval/task"
@@ -229,7 +230,7 @@ func splitDigest(s dataset.Split, c *config.Run, p *prompt.Prompter) (ident.Dige
 	if err != nil {
 		return ident.Digest{}, err
 	}
-	problems, _, err := s.Read(t)
+	problems, rates, _, err := s.ReadRated(t)
 	if err != nil {
 		return ident.Digest{}, err
 	}
@@ -243,6 +244,11 @@ func splitDigest(s dataset.Split, c *config.Run, p *prompt.Prompter) (ident.Dige
 			return ident.Digest{}, err
 		}
 		if err := records.Add(b); err != nil {
+			return ident.Digest{}, err
+		}
+	}
+	for _, x := range rates {
+		if err := records.Add([]byte(strconv.FormatFloat(x, 'g', -1, 64))); err != nil {
 			return ident.Digest{}, err
 		}
 	}

@@ -27,7 +27,7 @@ func prepare(e *Env) (*Outcome, error) {
 		if s.Config.Source == config.None {
 			continue
 		}
-		problems, left, err := s.Problems(t, e.run().Data.Seed)
+		problems, rates, left, err := s.Problems(t, e.run().Data.Seed)
 		if err != nil {
 			return nil, err
 		}
@@ -61,6 +61,9 @@ func prepare(e *Env) (*Outcome, error) {
 			return nil, err
 		}
 		out.Outputs = append(out.Outputs, o)
+		if err := e.addRecordedRates(out, problems, rates); err != nil {
+			return nil, err
+		}
 		summary[string(s.Name)] = len(problems)
 		out.Facts = append(out.Facts, fact(string(s.Name), float64(len(problems))))
 	}

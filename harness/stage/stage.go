@@ -39,6 +39,7 @@ const (
 	RoleReference     = config.RoleReference
 	RoleBase          = config.RoleBase
 	RoleCurve         = config.RoleCurve
+	RolePassRates     = config.RolePassRates
 	RoleCompletions   = config.RoleCompletions
 	RolePolicy        = config.RolePolicy
 	RoleVerdicts      = config.RoleVerdicts
@@ -215,6 +216,10 @@ func Run(ctx context.Context, e *Env, kind config.Stage, label string, in Inputs
 		return trainRewardModel(ctx, e, in)
 	case config.Prefer:
 		return prefer(ctx, e, in)
+	case config.PassRate:
+		return rateProblems(ctx, e, in)
+	case config.Select:
+		return selectProblems(e, in)
 	case config.Train:
 		return reinforce(ctx, e, in)
 	case config.Merge:

@@ -206,10 +206,15 @@ func (d *differences) protocol() {
 	}
 }
 
-// sources compares the code of all stages up to the trained model.
+// sources compares the code of all stages up to the trained model. That only some runs choose problems by their pass
+// rates counts as treatment if the treatment says so.
 func (d *differences) sources() {
 	for _, kind := range config.RunStages() {
-		d.code(kind, Controlled, func(r *record) string {
+		class := Controlled
+		if (kind == config.PassRate || kind == config.Select) && d.partly(kind) {
+			class = d.follows(config.PassRate, config.Select, config.Prepare)
+		}
+		d.code(kind, class, func(r *record) string {
 			s, ok := r.stages[stageKey(string(kind), "")]
 			if !ok || s.Code.IsZero() {
 				return ""
@@ -217,6 +222,43 @@ func (d *differences) sources() {
 			return s.Code.String()
 		})
 	}
+}
+
+// partly reports whether some runs have a stage of a kind and others have none.
+func (d *differences) partly(kind config.Stage) bool {
+	with, without := 0, 0
+	d.records(func(_ int, r *record) {
+		if _, ok := r.stages[stageKey(string(kind), "")]; ok {
+			with++
+		} else {
+			without++
+		}
+	})
+	return with > 0 && without > 0
+}
+
+// follows returns the class of a difference in what these stages make: treatment if the treatment changes one of them.
+func (d *differences) follows(stages ...config.Stage) Class {
+	for i := range d.list {
+		k, ok := config.Lookup(d.list[i].Key)
+		if ok && d.list[i].Class == Treatment && k.Reads(stages...) {
+			return Treatment
+		}
+	}
+	return Controlled
+}
+
+// chosen lists the stages that training problems depend on: with measured pass rates, also on the weights.
+func (d *differences) chosen() []config.Stage {
+	list, measured := []config.Stage{config.Prepare, config.Select}, false
+	d.records(func(_ int, r *record) {
+		_, ok := r.stages[stageKey(string(config.PassRate), "")]
+		measured = measured || ok
+	})
+	if measured {
+		list = append(list, config.PassRate, config.Init, config.SFT, config.RewardModel, config.Prefer)
+	}
+	return list
 }
 
 func (d *differences) code(kind config.Stage, class Class, digest func(r *record) string) {
@@ -227,15 +269,6 @@ func (d *differences) code(kind config.Stage, class Class, digest func(r *record
 // inputs compares the inputs of training. A difference counts as treatment if the
 // treatment changes an earlier stage.
 func (d *differences) inputs() {
-	follows := func(stages ...config.Stage) Class {
-		for i := range d.list {
-			k, ok := config.Lookup(d.list[i].Key)
-			if ok && d.list[i].Class == Treatment && k.Reads(stages...) {
-				return Treatment
-			}
-		}
-		return Controlled
-	}
 	input := func(role string) func(r *record) string {
 		return func(r *record) string {
 			for _, in := range r.stages[stageKey(string(config.Train), "")].Inputs {
@@ -246,13 +279,13 @@ func (d *differences) inputs() {
 			return ""
 		}
 	}
-	d.add("data.problems/train", d.classed("data.problems/train", follows(config.Prepare)), input("problems/train"))
-	d.add("weights.start", d.classed("weights.start", follows(config.Prepare, config.Init, config.SFT, config.Prefer)),
-		input("weights"))
-	d.add("tokenizer", d.classed("tokenizer", follows(config.Prepare, config.Init)), input("tokenizer"))
-	d.add("chat template", d.classed("data.chat", follows(config.Init)), input("chat template"))
-	d.add("tools", d.classed("data.tools", follows(config.Init)), input("tools"))
-	d.add("stop ids", d.classed("rollout.stop_ids", follows(config.Init)), input("stop ids"))
+	d.add("data.problems/train", d.classed("data.problems/train", d.follows(d.chosen()...)), input("problems/train"))
+	starts := d.follows(config.Prepare, config.Init, config.SFT, config.Prefer)
+	d.add("weights.start", d.classed("weights.start", starts), input("weights"))
+	d.add("tokenizer", d.classed("tokenizer", d.follows(config.Prepare, config.Init)), input("tokenizer"))
+	d.add("chat template", d.classed("data.chat", d.follows(config.Init)), input("chat template"))
+	d.add("tools", d.classed("data.tools", d.follows(config.Init)), input("tools"))
+	d.add("stop ids", d.classed("rollout.stop_ids", d.follows(config.Init)), input("stop ids"))
 	for _, o := range outsiders() {
 		d.add(o.key, d.classed(o.key, o.class), input(o.role))
 	}

@@ -42,6 +42,7 @@ type runBody struct {
 	Choices  choices
 	Phases   phases
 	Results  []suiteResults
+	Chosen   *recorded.Selection // training problems by pass rate; may be nil
 	Stages   []stageRow
 	Machine  []fact
 	Log      []recorded.Entry
@@ -150,7 +151,7 @@ func (s *Server) moreOfRun(ctx context.Context, body *runBody, rec *recorded.Run
 	for _, d := range rec.Damage {
 		body.Trouble = append(body.Trouble, "damaged: "+d.String())
 	}
-	body.Results, body.Stages = resultsOf(rec), stageRows(rec)
+	body.Results, body.Stages, body.Chosen = resultsOf(rec), stageRows(rec), rec.Selection
 	body.ChecksMore = max(0, len(rec.Checkpoints)-checkpointsShown)
 	for _, c := range rec.Checkpoints[:len(rec.Checkpoints)-body.ChecksMore] {
 		where := "on disk"
