@@ -11,11 +11,11 @@ import (
 type watcher struct{ p term.Progress }
 
 func (w *watcher) StageStart(s harness.StageInfo) {
-	w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps})
+	w.p.StageStart(term.Stage{Kind: s.Kind, Label: s.Label, Total: s.Steps, Unit: s.Unit})
 }
 
 func (w *watcher) StageProgress(done, total int, headline []harness.Metric) {
-	step := term.Step{Step: done}
+	step := term.Step{Step: done, Of: total}
 	for _, m := range headline {
 		step.Metrics = append(step.Metrics, term.Metric{Name: m.Name, Value: m.Value})
 	}

@@ -278,3 +278,63 @@ func TestPassRatesOnRanks(t *testing.T) {
 		}
 	}
 }
+
+// Where the reward judges alone, it says what is right before training, too: its program is part of the measurement,
+// and its mean score is kept.
+func TestPassRatesOfPrompts(t *testing.T) {
+	l := newLab(t)
+	seen := filepath.Join(t.TempDir(), "seen")
+	p := promptsRun(l, seen, false, "data.pass_rate={samples: 4}", "train={steps: 1, prompts_per_step: 4, prompts_per_update: 4}")
+	res, _ := l.execute(p)
+	kept := 0
+	for _, x := range l.rated(res.Run.ID) {
+		if want := (float64(x.Correct) + 0.25*float64(4-x.Correct)) / 4; x.Score == nil || *x.Score != want || *x.Kept != (0 < x.Correct && x.Correct < 4) {
+			t.Errorf("%+v, score %v, want %v", x, x.Score, want)
+		}
+		if *x.Kept {
+			kept++
+		}
+	}
+	if kept < 4 || kept == 24 {
+		t.Errorf("%d of 24 problems are kept: the test shows nothing", kept)
+	}
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("%+v", v.Findings)
+	}
+	again := promptsRun(l, filepath.Join(t.TempDir(), "seen"), false, "data.pass_rate={samples: 4}", "task.prompts.pass=2",
+		"train={steps: 1, prompts_per_step: 4, prompts_per_update: 4}")
+	if _, q := l.execute(again); !slices.Contains(q.started, "pass_rate") {
+		t.Errorf("another threshold measured nothing: %v", q.started)
+	}
+}
+
+// Every algorithm trains on the problems that were chosen, and all share the measurement: adapters, critics, values
+// of problems and process rewards begin after it.
+func TestPassRatesWithAlgorithms(t *testing.T) {
+	l := newLab(t)
+	first, _ := l.execute(l.plan(0, rating("train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}", "eval.final.suites=[]")...))
+	kept := map[string]bool{}
+	for _, x := range l.rated(first.Run.ID) {
+		kept[x.ID] = *x.Kept
+	}
+	for _, sets := range [][]string{
+		{"algo.kind=ppo"},
+		{"algo.kind=spo", "rollout.n=1"},
+		{"algo.kind=grpo", "train.lora.rank=4"},
+		{"algo.kind=dapo"},
+		{"algo.kind=remax", "rollout.n=1"},
+		{"algo.kind=prime"},
+		{"algo.kind=grpo", "rollout.staleness=1"},
+		{"algo.kind=grpo", "reward.kind=confidence"},
+	} {
+		all := rating(append(sets, "train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}", "store.samples.train=all", "eval.final.suites=[]")...)
+		res, q := l.execute(l.plan(0, all...))
+		if got := executedStages(q); got != "train merge" {
+			t.Errorf("%v: executed %s", sets, got)
+		}
+		samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "train"})
+		if err != nil || len(samples) == 0 || slices.ContainsFunc(samples, func(s store.Sample) bool { return !kept[s.Item] }) {
+			t.Errorf("%v: %d samples, %v, some of problems that were left out", sets, len(samples), err)
+		}
+	}
+}

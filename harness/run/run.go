@@ -71,7 +71,8 @@ type Observer interface {
 // StageInfo identifies a stage.
 type StageInfo struct {
 	Kind, Label string
-	Steps       int // total steps, if known
+	Steps       int    // total steps, if known
+	Unit        string // what one step is; "": a step
 }
 
 // StageEnd says how a stage ended.
@@ -272,6 +273,8 @@ func (x *execution) info(i int) StageInfo {
 		info.Steps = x.p.Config.Run.RewardModel.Steps
 	case config.Prefer:
 		info.Steps = x.p.Config.Run.Prefer.Steps
+	case config.PassRate:
+		info.Unit = "completion"
 	}
 	return info
 }

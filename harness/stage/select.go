@@ -175,9 +175,9 @@ func (e *FewProblemsError) Error() string {
 		what := ""
 		switch {
 		case part.Kept == part.Problems:
-			what = "kept"
+			what = "in the range"
 		case part.Kept > 0:
-			what = fmt.Sprintf("%d kept", part.Kept)
+			what = fmt.Sprintf("%d in the range", part.Kept)
 		}
 		line(part.Rates, part.Problems, what)
 	}

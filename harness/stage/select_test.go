@@ -100,11 +100,11 @@ func TestFewProblems(t *testing.T) {
 		{never, nil, `2 of 8 training problems have a pass rate from data.pass_rate.min (0.001) to max (0.999); train.prompts_per_step asks for 8
   pass rate    problems
   0                   5
-  0.2 to 0.3          1  kept
-  0.5 to 0.6          1  kept
+  0.2 to 0.3          1  in the range
+  0.5 to 0.6          1  in the range
   unknown             1`, "most problems are never solved: sample more"},
 		{always, nil, "  1                   5", "most problems are always solved: take harder ones"},
-		{some, []string{"data.pass_rate.min=0.5"}, "  0.2 to 0.3          4\n  0.5 to 0.6          1  kept\n  0.7 to 0.8          3  kept", "widen data.pass_rate.min"},
+		{some, []string{"data.pass_rate.min=0.5"}, "  0.2 to 0.3          4\n  0.5 to 0.6          1  in the range\n  0.7 to 0.8          3  in the range", "widen data.pass_rate.min"},
 	} {
 		e, in := selecting(t, tt.rates, tt.sets...)
 		_, err := selectProblems(e, in)

@@ -70,6 +70,7 @@ func (j *jsonLines) StageProgress(st Step) {
 	defer j.mu.Unlock()
 	r := record{Event: "step", Step: &st.Step, Metrics: headline(st.Metrics)}
 	if j.stage != nil {
+		j.stage.learn(st)
 		r.Of = j.stage.Total
 	}
 	j.print(r)

@@ -85,6 +85,7 @@ func (l *live) StageProgress(st Step) {
 	defer l.mu.Unlock()
 	now := l.clock.Now()
 	l.step = st
+	l.stage.learn(st)
 	l.progress.observe(now, st.Step)
 	if len(st.Metrics) > 0 {
 		l.history.add(st.Metrics[0])

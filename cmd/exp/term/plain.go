@@ -83,6 +83,7 @@ func (p *plain) StageProgress(st Step) {
 	defer p.mu.Unlock()
 	now := p.clock.Now()
 	p.step = st.Step
+	p.stage.learn(st)
 	p.progress.observe(now, st.Step)
 	if now.Sub(p.shownAt) < plainEvery || (st.Step-p.shown)*plainShare < p.stage.Total {
 		return

@@ -48,9 +48,17 @@ type Stage struct {
 	Unit  string // what one step is; "" means "step"
 }
 
+// learn takes the number of steps that a stage finds out while it runs.
+func (s *Stage) learn(st Step) {
+	if s.Total == 0 {
+		s.Total = st.Of
+	}
+}
+
 // Step is one finished step, or several at once where steps are short.
 type Step struct {
 	Step    int      // steps done, counted from the start of the stage
+	Of      int      // steps in all, where the stage's start did not know it; else 0
 	Metrics []Metric // the headline, at most MaxMetrics of them are shown
 }
 
