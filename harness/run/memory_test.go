@@ -41,6 +41,8 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 		{"smoke_cpu.yaml", []string{"model.dtype=bf16", "algo.reference_every=2"}, false},
 		{"smoke_cpu.yaml", []string{"train.optim.kind=sgd", "sft.optim={kind: sgd, momentum: 0.9}"}, false},
 		{"smoke_cpu.yaml", []string{"train.optim.kind=muon", "sft.optim.kind=muon"}, false},
+		{"smoke_cpu.yaml", []string{"data.pass_rate={samples: 4, min: 0, max: 1}"}, false},
+		{"smoke_cpu.yaml", []string{"data.pass_rate={samples: 4, min: 0, max: 1}", "rollout={top_p: 0.9, max_sequences: 20}", "model.dtype=bf16"}, false},
 		{"countdown_cpu_flowrl.yaml", few, true},
 		{"countdown_cpu_flowrl.yaml", append(few, "model.dtype=bf16"), true},
 		{"countdown_cpu_ppo.yaml", append(few, "algo.critic.warmup_steps=0", "compute.recompute=true"), true},
@@ -59,8 +61,7 @@ func TestMemoryIsAsPlanned(t *testing.T) {
 	}
 }
 
-// memoryOfRun executes a recipe up to training and returns the recorded memory of its
-// learning stages.
+// memoryOfRun executes a recipe up to training and returns the recorded memory of the stages that ranks share.
 func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse {
 	t.Helper()
 	r := recipe(t, file, sets...)
@@ -76,9 +77,12 @@ func memoryOfRun(t *testing.T, file string, sets []string) map[string]memoryUse 
 	}
 	l.options.Until = config.Train
 	res, _ := l.execute(p)
-	out := l.memoryOf(res.Run.ID)
-	if len(out) != 2 {
-		t.Fatalf("memory is recorded of %v, want sft and train", out)
+	out, want := l.memoryOf(res.Run.ID), 2
+	if r.Run.Data.PassRate.Samples > 0 {
+		want++
+	}
+	if len(out) != want {
+		t.Fatalf("memory is recorded of %v, want sft and train, and of pass_rate if there is one", out)
 	}
 	return out
 }

@@ -273,7 +273,7 @@ func (x *execution) info(i int) StageInfo {
 		info.Steps = x.p.Config.Run.RewardModel.Steps
 	case config.Prefer:
 		info.Steps = x.p.Config.Run.Prefer.Steps
-	case config.PassRate:
+	case config.PassRate, config.EvalGen:
 		info.Unit = "completion"
 	}
 	return info

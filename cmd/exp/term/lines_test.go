@@ -162,3 +162,46 @@ func TestReflow(t *testing.T) {
 		t.Errorf("got:\n%s", got)
 	}
 }
+
+// A stage that finds out its number of steps while it runs shows it from then on; a number that it began with stays.
+func TestTotalsFoundLate(t *testing.T) {
+	for _, tt := range []struct {
+		stage Stage
+		of    int
+		want  string
+	}{
+		{Stage{Kind: "eval.gen", Unit: "completion"}, 40, "completion=20/40"},
+		{Stage{Kind: "eval.gen"}, 0, "step=20 "},
+		{Stage{Kind: "train", Total: 100}, 7, "step=20/100"},
+	} {
+		c, buf := newClock(), &bytes.Buffer{}
+		p := newPlain(buf, c.clock())
+		p.StageStart(tt.stage)
+		c.advance(20 * time.Second)
+		p.StageProgress(Step{Step: 20, Of: tt.of})
+		p.Close()
+		if !strings.Contains(buf.String(), tt.want) {
+			t.Errorf("%+v: %s, want %s", tt.stage, buf.String(), tt.want)
+		}
+	}
+	buf := &bytes.Buffer{}
+	j := newJSONLines(buf, newClock().clock())
+	j.StageStart(Stage{Kind: "eval.gen"})
+	j.StageProgress(Step{Step: 20, Of: 40})
+	j.Close()
+	if !strings.Contains(buf.String(), `"of":40`) {
+		t.Errorf("JSON lines: %s", buf.String())
+	}
+	c, width := newClock(), 80
+	s := newScreen(t, width, 24, true)
+	l := newLive(s, terminal(&width), c.clock())
+	defer l.Close()
+	l.StageStart(Stage{Kind: "eval.gen"})
+	for step := 1; step <= 4; step++ {
+		c.advance(30 * time.Second)
+		l.StageProgress(Step{Step: step, Of: 10})
+	}
+	if got := s.text(); !strings.Contains(got, " 4/10") || !strings.Contains(got, "eta 3m00s") { // 6 steps of 30 s
+		t.Errorf("screen %q", got)
+	}
+}
