@@ -28,9 +28,12 @@ func (s *study) selects(run store.Run, kept int) {
 	s.must(err)
 	d, err := s.db.Blobs.PutBytes([]byte(fmt.Sprint("problems ", kept, "\n")))
 	s.must(err)
-	result := fmt.Appendf(nil, `{"problems": 11, "kept": %d, "min": 0.1, "max": 0.8, "never": 4, "always": 0, "unrated": 1, "mean": 0.12, "histogram": [`+
-		`{"rates": "0", "problems": 4, "kept": 0}, {"rates": "0.2 to 0.3", "problems": 6, "kept": %d}, {"rates": "1", "problems": 0, "kept": 0}]}`, kept, kept)
-	s.must(s.db.FinishStage(ctx, st.ID, []store.IO{{Role: "problems/train", Digest: d, Size: 1 + int64(len(fmt.Sprint("problems ", kept)))}},
+	result := fmt.Appendf(nil, `{"problems": 11, "kept": %d, "min": 0.1, "max": 0.8, "never": 4, "always": 0, `+
+		`"unrated": 1, "mean": 0.12, "histogram": [`+
+		`{"rates": "0", "problems": 4, "kept": 0}, {"rates": "0.2 to 0.3", "problems": 6, "kept": %d}, {"rates": `+
+		`"1", "problems": 0, "kept": 0}]}`, kept, kept)
+	s.must(s.db.FinishStage(ctx, st.ID, []store.IO{{Role: "problems/train", Digest: d, Size: 1 +
+		int64(len(fmt.Sprint("problems ", kept)))}},
 		store.StageResult{Result: result}, nil))
 }
 
@@ -60,8 +63,10 @@ func (s *study) passRates(in Input) (list []string) {
 		for _, a := range bars.Arms {
 			arms = append(arms, fmt.Sprint(a.Name, " ", a.Values))
 		}
-		list = append(list, fmt.Sprintf("%s: %s; %s; %s", f.Name, f.Title, strings.Join(bars.Groups, "|"), strings.Join(arms, ", ")))
-		if want := "lie between 0.1 and 0.8; 4 are never solved and 0 always; the mean is 0.120; not drawn: 1 problem without a pass rate"; !strings.Contains(f.Caption, want) {
+		list = append(list, fmt.Sprintf("%s: %s; %s; %s", f.Name, f.Title, strings.Join(bars.Groups, "|"),
+			strings.Join(arms, ", ")))
+		if want := "lie between 0.1 and 0.8; 4 are never solved and 0 always; the mean is 0.120; not drawn: 1 " +
+			"problem without a pass rate"; !strings.Contains(f.Caption, want) {
 			s.t.Errorf("caption %q lacks %q", f.Caption, want)
 		}
 	}

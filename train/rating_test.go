@@ -25,7 +25,8 @@ func TestRatingCounts(t *testing.T) {
 	got := ratingOf([]Trajectory{
 		{Problem: p, Completion: tokens(3, rollout.FinishStop), Verdict: graded(true, 1)},
 		{Problem: p, Completion: tokens(5, rollout.FinishLength), Verdict: graded(false, 0)},
-		{Problem: p, Completion: tokens(2, rollout.FinishStop), Verdict: rollout.Verdict{Status: rollout.NotGraded, Reward: 9}},
+		{Problem: p, Completion: tokens(2, rollout.FinishStop), Verdict: rollout.Verdict{Status: rollout.NotGraded,
+			Reward: 9}},
 		{Problem: p, Completion: tokens(4, rollout.FinishStop), Verdict: graded(false, 0.5)},
 	})
 	want := Rating{Problem: "p", Samples: 4, Graded: 3, Correct: 1, Reward: 1.5, Truncated: 1, Tokens: 14}
@@ -64,8 +65,8 @@ func rated(t *testing.T, x *Rater, together int) (list []Rating) {
 	return list
 }
 
-// A rating says how often the policy is right. It depends neither on the calls, nor on the ranks, nor on how the grader
-// is asked.
+// A rating says how often the policy is right. It depends neither on the calls, nor on the ranks, nor on how the
+// grader is asked.
 func TestRatings(t *testing.T) {
 	want := rated(t, newRater(t, newToyRun(t, GRPO, 1), 6), 10)
 	differ := map[int]bool{}
@@ -124,7 +125,8 @@ func TestRatingsWithoutVerdicts(t *testing.T) {
 	x := newRater(t, r, 4)
 	_, _, err := x.Rate(context.Background(), 0, 10)
 	var few *NotGradedError
-	if !errors.As(err, &few) || few.NotGraded != 12 || !strings.Contains(err.Error(), "grading: 12 of 40 completions could not be graded, more than 25 %") {
+	if !errors.As(err, &few) || few.NotGraded != 12 || !strings.Contains(err.Error(),
+		"grading: 12 of 40 completions could not be graded, more than 25 %") {
 		t.Errorf("3 of 10 problems without a verdict: %v", err)
 	}
 	list, events, err := x.Rate(context.Background(), 2, 10) // one of eight

@@ -150,7 +150,7 @@ func TestResumeInterrupted(t *testing.T) {
 // TestRunArguments: errors name a flag's bad value and the allowed ones.
 func TestRunArguments(t *testing.T) {
 	for flag, want := range map[string]string{
-		"--until=trian": "--until is \"trian\", but must be one of prepare, init, sft, reward_model, prefer, train, merge, " +
+		"--until=trian": "--until is \"trian\", but must be one of prepare, init, sft, reward_model, prefer, pass_rate, select, train, merge, " +
 			"eval.gen, eval.score\n  help: did you mean train?",
 		"--seeds=a":           "\"a\" is not a seed or a range such as 0-2",
 		"--seeds=0-2,2":       "seed 2 is named twice",

@@ -62,12 +62,15 @@ func TestRatesOfRows(t *testing.T) {
 		"solve_rate": "m.jsonl: no row has a number in the column solve_rate, which data.pass_rate.column names",
 		"problem":    "m.jsonl:1: field \"problem\": a text, not a number",
 	} {
-		if _, _, _, err := (Source{Path: path, Rate: column}).ReadRated(m); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := (Source{Path: path, Rate: column}).ReadRated(m); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", column, err, want)
 		}
 	}
-	last := fileOf(t, "n.jsonl", `{"problem": "P0", "answer": "1", "rate": 0.25}`, `{"problem": "P1", "answer": "1", "rate": 12}`)
-	if _, _, _, err := (Source{Path: last, Rate: "rate"}).ReadRated(m); err == nil || !strings.Contains(err.Error(), "12 is no pass rate, a number from 0 to 1") {
+	last := fileOf(t, "n.jsonl", `{"problem": "P0", "answer": "1", "rate": 0.25}`,
+		`{"problem": "P1", "answer": "1", "rate": 12}`)
+	if _, _, _, err := (Source{Path: last, Rate: "rate"}).ReadRated(m); err == nil || !strings.Contains(err.Error(),
+		"12 is no pass rate, a number from 0 to 1") {
 		t.Errorf("12: %v", err)
 	}
 }
@@ -79,22 +82,26 @@ func TestRatesKeepTheirProblems(t *testing.T) {
 		lines = append(lines, fmt.Sprintf(`{"problem": "P%d", "answer": "1", "rate": %v}`, i, float64(i)/16))
 	}
 	drawn := Source{Path: fileOf(t, "d.jsonl", lines...), MaxRows: 5, Drawn: true, Seed: 5, Rate: "rate"}
-	if got, want := ratedIDs(t, mathOf(t, "math_dapo"), drawn), "P8 0.5, P7 0.4375, P5 0.3125, P11 0.6875, P0 0"; got != want {
+	if got, want := ratedIDs(t, mathOf(t, "math_dapo"), drawn), "P8 0.5, P7 0.4375, P5 0.3125, P11 0.6875, P0 "+
+		"0"; got != want {
 		t.Errorf("drawn: %s, want %s", got, want)
 	}
 	kinds := fileOf(t, "k.jsonl", `{"data_source": "m", "prompt": "A", "answer": "1", "rate": 0.5}`,
-		`{"data_source": "c", "prompt": "B", "rate": 0.25}`, `{"data_source": "m", "prompt": "A", "answer": "1", "rate": 0.75}`,
+		`{"data_source": "c", "prompt": "B", "rate": 0.25}`, `{"data_source": "m", "prompt": "A", "answer": "1", `+
+			`"rate": 0.75}`,
 		`{"data_source": "c", "prompt": "C"}`, `{"data_source": "m", "prompt": "D", "answer": "1", "rate": 1}`)
 	x := newMixedTask(t, map[string]string{"m": "math", "c": "prompts"})
 	if got, want := ratedIDs(t, x, Source{Path: kinds, Rate: "rate"}), "A 0.5, B 0.25, C NaN, D 1"; got != want {
 		t.Errorf("several kinds: %s, want %s", got, want)
 	}
-	countdown, err := New(Config{Kind: "countdown", Countdown: Countdown{MinNumbers: 2, MaxNumbers: 3, LargestNumber: 9, LargestTarget: 20,
+	countdown, err := New(Config{Kind: "countdown", Countdown: Countdown{MinNumbers: 2, MaxNumbers: 3,
+		LargestNumber: 9, LargestTarget: 20,
 		Operators: "+-*/", Use: "any", MinSolutions: 1}, Reward: Reward{Correct: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	nums := Source{Path: fileOf(t, "c.jsonl", `{"nums": [2, 3], "target": 5, "rate": 0.5}`, `{"nums": [2, 4], "target": 6}`,
+	nums := Source{Path: fileOf(t, "c.jsonl", `{"nums": [2, 3], "target": 5, "rate": 0.5}`,
+		`{"nums": [2, 4], "target": 6}`,
 		`{"nums": [2, 5], "target": 7, "rate": 1}`), Rate: "rate"}
 	_, rates, _, err := nums.ReadRated(countdown)
 	if err != nil || len(rates) != 3 || rates[0] != 0.5 || !math.IsNaN(rates[1]) || rates[2] != 1 {

@@ -97,7 +97,7 @@ func passRateChecks() []check {
 					return "", ""
 				}
 			}
-			return fmt.Sprintf("no pass rate of %d completions lies between data.pass_rate.min (%s) and "+
+			return fmt.Sprintf("data.pass_rate.samples (%d) gives no pass rate from data.pass_rate.min (%s) to "+
 					"data.pass_rate.max (%s)", p.Samples, formatFloat(p.Min), formatFloat(p.Max)),
 				"more data.pass_rate.samples (8 and 16 are usual), or a wider range"
 		}})

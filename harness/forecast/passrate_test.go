@@ -20,7 +20,8 @@ func TestEstimatePassRates(t *testing.T) {
 	if x == nil || x.Each != 4 || x.Problems != 64 || x.Tokens != 4*64*24 || x.Seconds != 0 {
 		t.Fatalf("%+v", x)
 	}
-	const want = "before   4 completions of every problem, for its pass rate (data.pass_rate.samples): 256 completions, up to 6144 tokens"
+	const want = "before   4 completions of every problem, for its pass rate (data.pass_rate.samples): 256 " +
+		"completions, up to 6144 tokens"
 	if text := e.Text(""); !strings.Contains(text, want) || strings.Contains(text, "in pass_rate") {
 		t.Errorf("%s\nwant %s", text, want)
 	}
@@ -28,7 +29,8 @@ func TestEstimatePassRates(t *testing.T) {
 		t.Errorf("%d bytes, training %d", n, e.Total())
 	}
 	without, err := Of(recipe(t, "smoke_cpu.yaml"), 1).Estimate()
-	if err != nil || without.Rating != nil || without.Total() != e.Total() || strings.Contains(without.Text(""), "pass rate") {
+	if err != nil || without.Rating != nil || without.Total() != e.Total() || strings.Contains(without.Text(""),
+		"pass rate") {
 		t.Errorf("without pass rates: %v, %+v", err, without.Rating)
 	}
 }
@@ -69,15 +71,18 @@ func TestEstimatePassRatesOnGPUs(t *testing.T) {
 		t.Errorf("a share of the weights takes %d bytes, all %d", sumParts(one.Memory), sumParts(eight.Memory))
 	}
 	r := recipe(t, "flowrl_7b_math.yaml", append(sets, "rollout.cache_tokens=4096")...)
-	if at := Of(r, 8).Placement(config.PassRate); at == (stage.Placement{}) || at.Moments || at.Sums || at.CacheTokens < 4096 {
+	if at := Of(r, 8).Placement(config.PassRate); at == (stage.Placement{}) || at.Moments || at.Sums ||
+		at.CacheTokens < 4096 {
 		t.Errorf("placement %+v", at)
 	}
 }
 
 // Ranks that sample in other groups than they learn still make whole groups here.
 func TestRanksRatePassRates(t *testing.T) {
-	sets := []string{"compute.tensor_parallel=4", "compute.rollout_tensor_parallel=1", "compute.rollout_ranks=1", "rollout.staleness=1"}
-	if err := CheckRanks(recipe(t, "smoke_cpu.yaml", append(sets, "sft.steps=0", "model.arch={heads: 4, kv_heads: 4, head_size: 32, width: 128, ffn: 128}")...), 5); err != nil {
+	sets := []string{"compute.tensor_parallel=4", "compute.rollout_tensor_parallel=1", "compute.rollout_ranks=1",
+		"rollout.staleness=1"}
+	if err := CheckRanks(recipe(t, "smoke_cpu.yaml", append(sets, "sft.steps=0",
+		"model.arch={heads: 4, kv_heads: 4, head_size: 32, width: 128, ffn: 128}")...), 5); err != nil {
 		t.Fatalf("without pass rates: %v", err)
 	}
 	err := CheckRanks(recipe(t, "smoke_cpu.yaml", append(sets, "sft.steps=0", "data.pass_rate.samples=4")...), 5)

@@ -27,7 +27,8 @@ import (
 // rating are settings of a run that rates its 64 problems 8 at a time, and trains on those that it solves in at most
 // half of 4 attempts.
 func rating(sets ...string) []string {
-	return append([]string{"data.pass_rate={samples: 4, min: 0, max: 0.5}", "rollout.max_sequences=8", "sft.steps=200"}, sets...)
+	return append([]string{"data.pass_rate={samples: 4, min: 0, max: 0.5}", "rollout.max_sequences=8",
+		"sft.steps=200"}, sets...)
 }
 
 // rated returns a run's problems with their pass rates.
@@ -50,7 +51,8 @@ func TestPassRates(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(0, rating("store.samples.train=all")...)
 	res, q := l.execute(p)
-	if got, want := executedStages(q), "prepare init sft pass_rate select train merge eval.gen[test@start] eval.score[test@start] "+
+	if got, want := executedStages(q), "prepare init sft pass_rate select train merge eval.gen[test@start] "+
+		"eval.score[test@start] "+
 		"eval.gen[test] eval.score[test]"; got != want {
 		t.Errorf("stages %s\nwant   %s", got, want)
 	}
@@ -58,7 +60,8 @@ func TestPassRates(t *testing.T) {
 	list := l.rated(res.Run.ID)
 	kept, counts := map[string]bool{}, map[int]int{}
 	for _, x := range list {
-		if x.Samples != 4 || x.Graded != 4 || *x.Rate != float64(x.Correct)/4 || *x.Kept != (x.Correct <= 2) || x.Prompt == "" {
+		if x.Samples != 4 || x.Graded != 4 || *x.Rate != float64(x.Correct)/4 || *x.Kept != (x.Correct <= 2) ||
+			x.Prompt == "" {
 			t.Errorf("%+v, rate %v, kept %t", x, *x.Rate, *x.Kept)
 		}
 		kept[x.ID] = *x.Kept
@@ -71,7 +74,8 @@ func TestPassRates(t *testing.T) {
 	if err := json.Unmarshal(l.stageOf(res.Run.ID, "select").Result, &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Kept != 64-counts[3]-counts[4] || s.Never != counts[0] || s.Always != counts[4] || s.Above != counts[3]+counts[4] || s.Below != 0 {
+	if s.Kept != 64-counts[3]-counts[4] || s.Never != counts[0] || s.Always != counts[4] ||
+		s.Above != counts[3]+counts[4] || s.Below != 0 {
 		t.Errorf("%+v, by right completions %v", s, counts)
 	}
 	samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "train"})
@@ -130,7 +134,8 @@ func TestPassRatesGoOn(t *testing.T) {
 	if !errors.As(err, &e) || e.Stage != "pass_rate" || stopped.Run.Status != store.Interrupted || seen != 3*32 {
 		t.Fatalf("stopped with %v, status %s, after %d completions", err, stopped.Run.Status, seen)
 	}
-	file := filepath.Join(stage.CheckpointsDir(l.db.RunDir(res.Run.RID)), "pass_rate-"+whole.stageOf(res.Run.ID, "pass_rate").SID.Short(), "rated.jsonl")
+	file := filepath.Join(stage.CheckpointsDir(l.db.RunDir(res.Run.RID)), "pass_rate-"+whole.stageOf(res.Run.ID,
+		"pass_rate").SID.Short(), "rated.jsonl")
 	b, err := os.ReadFile(file)
 	if err != nil || bytes.Count(b, []byte{'\n'}) != 24 {
 		t.Fatalf("%d problems are rated, %v", bytes.Count(b, []byte{'\n'}), err)
@@ -167,7 +172,8 @@ func TestPassRatesLeaveTooFew(t *testing.T) {
 	narrow := l.plan(0, rating("data.pass_rate={samples: 4, min: 1, max: 1}", "sft.steps=0")...)
 	_, err := l.try(context.Background(), narrow, &quiet{})
 	var few *stage.FewProblemsError
-	if !errors.As(err, &few) || !strings.Contains(err.Error(), "0 of 64 training problems have a pass rate from data.pass_rate.min (1) to max (1)") ||
+	if !errors.As(err, &few) || !strings.Contains(err.Error(), "0 of 64 training problems have a pass rate from "+
+		"data.pass_rate.min (1) to max (1)") ||
 		few.Counts.Never != 64 || !strings.Contains(err.Error(), "\n  0                  64") {
 		t.Fatalf("%v", err)
 	}
@@ -193,7 +199,8 @@ func rateFile(t *testing.T, last string) string {
 		if i%2 == 0 {
 			rate = fmt.Sprintf(`, "solve_rate": %v`, float64(i)/32)
 		}
-		fmt.Fprintf(&b, `{"nums": [%d, %d], "target": %d, "solution": "%d+%d"%s}`+"\n", 1+i%9, 1+i/9, 2+i%9+i/9, 1+i%9, 1+i/9, rate)
+		fmt.Fprintf(&b, `{"nums": [%d, %d], "target": %d, "solution": "%d+%d"%s}`+"\n", 1+i%9, 1+i/9, 2+i%9+i/9,
+			1+i%9, 1+i/9, rate)
 	}
 	fmt.Fprintf(&b, `{"nums": [9, 9], "target": 18, "solution": "9+9", "solve_rate": %s}`+"\n", last)
 	path := filepath.Join(t.TempDir(), "rated.jsonl")
@@ -211,7 +218,8 @@ func TestPassRatesOfRows(t *testing.T) {
 		return l.plan(0, "data.train={source: "+rateFile(t, last)+", size: 0}")
 	}
 	plan := func(last string) *plan.Run {
-		return l.plan(0, "data.train={source: "+rateFile(t, last)+", size: 0}", "data.pass_rate={column: solve_rate, min: 0.25, max: 0.75}")
+		return l.plan(0, "data.train={source: "+rateFile(t, last)+", size: 0}",
+			"data.pass_rate={column: solve_rate, min: 0.25, max: 0.75}")
 	}
 	p := plan("0.5")
 	res, q := l.execute(p)
@@ -228,7 +236,8 @@ func TestPassRatesOfRows(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "0.25 0.3125 0.375 0.4375 0.5 0.5625 0.625 0.6875 0.75 0.5" {
 		t.Errorf("kept %s", got)
 	}
-	if got := strings.Join(q.warnings, "\n"); !strings.Contains(got, "data.pass_rate: 16 problems of 33 left out without a pass rate: their rows have none in the column solve_rate") {
+	if got := strings.Join(q.warnings, "\n"); !strings.Contains(got, "data.pass_rate: 16 problems of 33 left out "+
+		"without a pass rate: their rows have none in the column solve_rate") {
 		t.Errorf("warnings %s", got)
 	}
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
@@ -242,10 +251,13 @@ func TestPassRatesOfRows(t *testing.T) {
 	}
 }
 
-// Ranks that share the work, and products too, measure the same pass rates as one process.
+// Ranks that share the work, and those that share products, measure the same pass rates as one process.
 func TestPassRatesOnRanks(t *testing.T) {
 	l := newLab(t)
-	p := l.plan(0, rating()...)
+	sets := rating("sft.steps=40", "train.steps=1", "eval.final.suites=[]", "eval.online.every_steps=0",
+		"model.arch={heads: 4, kv_heads: 4, head_size: 32, width: 128, ffn: 128}", "data.train.size=24",
+		"data.pass_rate.max=1")
+	p := l.plan(0, sets...)
 	res, _ := l.execute(p)
 	want := l.outputs(res.Run.ID)["pass_rate[]/"+config.RolePassRates]
 	i := slices.IndexFunc(p.Stages, func(s plan.Stage) bool { return s.Kind == config.PassRate })
@@ -254,27 +266,37 @@ func TestPassRatesOnRanks(t *testing.T) {
 	for _, x := range row.Inputs {
 		in[x.Role] = x.Digest
 	}
-	for _, size := range []int{2, 3} {
-		outcomes := make([]*stage.Outcome, size)
-		errs := make([]error, size)
+	for _, tt := range []struct{ size, tensor int }{{2, 1}, {3, 1}, {2, 2}, {4, 2}} {
+		shared := smoke(t, append(sets, fmt.Sprint("compute.tensor_parallel=", tt.tensor))...)
+		outcomes, errs := make([]*stage.Outcome, tt.size), make([]error, tt.size)
 		var done sync.WaitGroup
 		dir := t.TempDir()
-		for r, g := range ranks.InProcess(size) {
+		for r, group := range ranks.InProcess(tt.size) {
 			be, err := cpu.Open(cpu.Options{Threads: 1, Operand: kernels.F32})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer be.Close()
-			e := &stage.Env{Config: p.Config, Backend: be, Blobs: l.db.Blobs, Dir: dir, RID: p.RID, SID: row.SID, Seed: p.Stages[i].Root,
-				Prompter: p.External.Prompter, Ranks: g}
-			done.Go(func() { outcomes[r], errs[r] = stage.Run(context.Background(), e, config.PassRate, "", in) })
+			g := &Ranks{Group: group, hosts: make([]string, tt.size)}
+			e := &stage.Env{Config: shared, Backend: be, Blobs: l.db.Blobs, Dir: dir, RID: p.RID, SID: row.SID,
+				Seed:     p.Stages[i].Root,
+				Prompter: p.External.Prompter}
+			done.Go(func() {
+				leave, err := g.join(e, config.PassRate)
+				defer leave()
+				if err == nil {
+					outcomes[r], err = stage.Run(context.Background(), e, config.PassRate, "", in)
+				}
+				errs[r] = err
+			})
 		}
 		done.Wait()
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
 		if got := outcomes[0].Outputs[0].Digest; got != want || outcomes[1] != nil {
-			t.Errorf("%d ranks: %s, want %s; the second rank has %v", size, got.Short(), want.Short(), outcomes[1])
+			t.Errorf("%d ranks, %d share products: %s, want %s; the second rank has %v", tt.size, tt.tensor,
+				got.Short(), want.Short(), outcomes[1])
 		}
 	}
 }
@@ -284,11 +306,13 @@ func TestPassRatesOnRanks(t *testing.T) {
 func TestPassRatesOfPrompts(t *testing.T) {
 	l := newLab(t)
 	seen := filepath.Join(t.TempDir(), "seen")
-	p := promptsRun(l, seen, false, "data.pass_rate={samples: 4}", "train={steps: 1, prompts_per_step: 4, prompts_per_update: 4}")
+	p := promptsRun(l, seen, false, "data.pass_rate={samples: 4}", "train={steps: 1, prompts_per_step: 4, "+
+		"prompts_per_update: 4}")
 	res, _ := l.execute(p)
 	kept := 0
 	for _, x := range l.rated(res.Run.ID) {
-		if want := (float64(x.Correct) + 0.25*float64(4-x.Correct)) / 4; x.Score == nil || *x.Score != want || *x.Kept != (0 < x.Correct && x.Correct < 4) {
+		if want := (float64(x.Correct) + 0.25*float64(4-x.Correct)) / 4; x.Score == nil || *x.Score != want ||
+			*x.Kept != (0 < x.Correct && x.Correct < 4) {
 			t.Errorf("%+v, score %v, want %v", x, x.Score, want)
 		}
 		if *x.Kept {
@@ -301,7 +325,8 @@ func TestPassRatesOfPrompts(t *testing.T) {
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("%+v", v.Findings)
 	}
-	again := promptsRun(l, filepath.Join(t.TempDir(), "seen"), false, "data.pass_rate={samples: 4}", "task.prompts.pass=2",
+	again := promptsRun(l, filepath.Join(t.TempDir(), "seen"), false, "data.pass_rate={samples: 4}",
+		"task.prompts.pass=2",
 		"train={steps: 1, prompts_per_step: 4, prompts_per_update: 4}")
 	if _, q := l.execute(again); !slices.Contains(q.started, "pass_rate") {
 		t.Errorf("another threshold measured nothing: %v", q.started)
@@ -312,7 +337,8 @@ func TestPassRatesOfPrompts(t *testing.T) {
 // of problems and process rewards begin after it.
 func TestPassRatesWithAlgorithms(t *testing.T) {
 	l := newLab(t)
-	first, _ := l.execute(l.plan(0, rating("train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}", "eval.final.suites=[]")...))
+	first, _ := l.execute(l.plan(0, rating("train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}",
+		"eval.final.suites=[]")...))
 	kept := map[string]bool{}
 	for _, x := range l.rated(first.Run.ID) {
 		kept[x.ID] = *x.Kept
@@ -327,13 +353,15 @@ func TestPassRatesWithAlgorithms(t *testing.T) {
 		{"algo.kind=grpo", "rollout.staleness=1"},
 		{"algo.kind=grpo", "reward.kind=confidence"},
 	} {
-		all := rating(append(sets, "train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}", "store.samples.train=all", "eval.final.suites=[]")...)
+		all := rating(append(sets, "train={steps: 1, prompts_per_step: 8, prompts_per_update: 8}",
+			"store.samples.train=all", "eval.final.suites=[]")...)
 		res, q := l.execute(l.plan(0, all...))
 		if got := executedStages(q); got != "train merge" {
 			t.Errorf("%v: executed %s", sets, got)
 		}
 		samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "train"})
-		if err != nil || len(samples) == 0 || slices.ContainsFunc(samples, func(s store.Sample) bool { return !kept[s.Item] }) {
+		if err != nil || len(samples) == 0 || slices.ContainsFunc(samples,
+			func(s store.Sample) bool { return !kept[s.Item] }) {
 			t.Errorf("%v: %d samples, %v, some of problems that were left out", sets, len(samples), err)
 		}
 	}
