@@ -106,8 +106,10 @@ func compareRates(x, y *float64) int {
 func (a *app) problemTable(list []recorded.RatedProblem) cli.Table {
 	sampled := slices.ContainsFunc(list, func(p recorded.RatedProblem) bool { return p.Samples > 0 })
 	scored := slices.ContainsFunc(list, func(p recorded.RatedProblem) bool { return p.Score != nil })
+	mixed := slices.ContainsFunc(list, func(p recorded.RatedProblem) bool { return p.Kind != "" })
 	t := cli.Table{Schema: "exp.problems/1", Columns: []cli.Column{
-		{Key: "problem", ID: true}, {Key: "pass_rate", Title: "pass rate", Digits: 3}, {Key: "kept"},
+		{Key: "problem", ID: true}, {Key: "kind", Wide: !mixed},
+		{Key: "pass_rate", Title: "pass rate", Digits: 3}, {Key: "kept"},
 		{Key: "correct", Wide: !sampled}, {Key: "graded", Wide: !sampled}, {Key: "samples", Wide: true},
 		{Key: "truncated", Wide: !sampled}, {Key: "tokens", Wide: !sampled},
 		{Key: "score", Digits: 3, Wide: !scored}, {Key: "answer", Wide: true}, {Key: "prompt", Rank: 1, Min: 16},
@@ -127,8 +129,8 @@ func (a *app) problemTable(list []recorded.RatedProblem) cli.Table {
 		if a.Out.ForPeople() {
 			text = visible(text)
 		}
-		t.Rows = append(t.Rows, []any{p.ID, rate, kept, p.Correct, p.Graded, p.Samples, p.Truncated, p.Tokens, score,
-			p.Answer, text})
+		t.Rows = append(t.Rows, []any{p.ID, p.Kind, rate, kept, p.Correct, p.Graded, p.Samples, p.Truncated, p.Tokens,
+			score, p.Answer, text})
 	}
 	return t
 }

@@ -68,6 +68,7 @@ type RatedProblem struct {
 	ID     string   `json:"problem"`
 	Rate   *float64 `json:"rate"` // nil: unknown
 	Kept   *bool    `json:"kept"` // nil: nothing was chosen yet
+	Kind   string   `json:"kind"` // of task, in a run of several; else empty
 	Prompt string   `json:"prompt"`
 	Answer string   `json:"answer"`
 	// Of the completions sampled for it; 0 where the data brought the rates along.
@@ -107,7 +108,7 @@ func RatedProblems(db *store.DB, stages []store.Stage) ([]RatedProblem, error) {
 		if at >= len(list) || p.ID != list[at].ID {
 			return fmt.Errorf("problem %s has no pass rate", p.ID)
 		}
-		list[at].Prompt, list[at].Answer = p.text(), p.Answer
+		list[at].Prompt, list[at].Answer, list[at].Kind = p.text(), p.Answer, p.Kind
 		at++
 		return nil
 	})
@@ -149,6 +150,7 @@ type problemText struct {
 	ID       string `json:"id"`
 	Prompt   string `json:"prompt"`
 	Answer   string `json:"answer"`
+	Kind     string `json:"task_kind"`
 	Messages []struct {
 		Role    string `json:"role"`
 		Content any    `json:"content"` // a text, or parts

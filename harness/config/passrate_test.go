@@ -22,11 +22,17 @@ func TestPassRateKeys(t *testing.T) {
 			"data.pass_rate.max (0.5): no problem passes"},
 		{[]string{"data.pass_rate.samples=1"}, "data.pass_rate.samples (1) gives no pass rate from " +
 			"data.pass_rate.min (0.001) to data.pass_rate.max (0.999)\n   help: more data.pass_rate.samples"},
-		{[]string{"data.pass_rate={samples: 4, min: 0.3, max: 0.4}"}, "data.pass_rate.samples (4) gives no pass rate from"},
+		{[]string{"data.pass_rate={samples: 4, min: 0.3, max: 0.4}"}, "data.pass_rate.samples (4) gives no pass " +
+			"rate from"},
 		{[]string{"data.pass_rate={samples: 4, min: 0.25, max: 0.25}"}, ""},
 		{[]string{"data.pass_rate={samples: 1, min: 1, max: 1}"}, ""},
 		{[]string{"data.pass_rate.samples=513"}, "data.pass_rate.samples must be >= 0 and <= 512"},
 		{[]string{"data.pass_rate={samples: 8, max: 1.5}"}, "data.pass_rate.max must be >= 0 and <= 1"},
+		{[]string{"data.pass_rate.column=rate", `task={kind: mixed, mixed: {kinds: {"*": math}, generate: {train: ` +
+			`{countdown: 5}}}}`}, "data.pass_rate.column reads pass rates from rows, but 5 training problems are " +
+			"generated"},
+		{[]string{"data.pass_rate.samples=4", `task={kind: mixed, mixed: {kinds: {"*": math}, generate: {train: ` +
+			`{countdown: 5}}}}`}, ""},
 		{[]string{"data.pass_rate.max=0.5"}, "data.pass_rate.max has no effect: data.pass_rate.samples is 0"},
 		{[]string{"data.pass_rate={column: rate, seed: 1}"}, "data.pass_rate.seed has no effect: " +
 			"data.pass_rate.samples is 0"},
