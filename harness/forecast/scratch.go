@@ -37,9 +37,9 @@ func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine ge
 	}
 	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
 	restricted := restricts(kind, c)
-	logits := engine.MaxSequences * V
+	logits := engine.Draws() * V
 	if operand == kernels.BF16 {
-		logits = min(engine.MaxSequences, max(32, together/V)) * V
+		logits = min(engine.Draws(), max(32, together/V)) * V
 	}
 	if restricted {
 		logits *= 2 // and their exponentials
