@@ -60,21 +60,24 @@ func (t *tally) follow(q *sequence, prompt []int32, p rollout.Penalties) {
 	}
 }
 
-// ahead counts drafted tokens too, until the function that it returns is called.
-func (t *tally) ahead(draft []int32) (back func()) {
-	had := len(t.list)
+// ahead counts drafted tokens too, and returns how many tokens were in list before.
+func (t *tally) ahead(draft []int32) (had int) {
+	had = len(t.list)
 	for _, token := range draft {
 		t.add(token, 1)
 	}
-	return func() {
-		for _, token := range draft {
-			t.list[t.place[token]].n--
-		}
-		for _, c := range t.list[had:] {
-			delete(t.place, c.token)
-		}
-		t.list = t.list[:had]
+	return had
+}
+
+// back undoes ahead.
+func (t *tally) back(draft []int32, had int) {
+	for _, token := range draft {
+		t.list[t.place[token]].n--
 	}
+	for _, c := range t.list[had:] {
+		delete(t.place, c.token)
+	}
+	t.list = t.list[:had]
 }
 
 // wasInserted reports whether the environment wrote the token at a place of drawn.
@@ -94,7 +97,8 @@ func (s *schedule) adjustments(d draw, list []model.Adjustment) []model.Adjustme
 	first := len(list)
 	if p.Penalties.On() {
 		q.tally.follow(q, s.reqs[q.req].Prompt, p.Penalties)
-		defer q.tally.ahead(q.draft[:d.behind])()
+		draft := q.draft[:d.behind]
+		defer q.tally.back(draft, q.tally.ahead(draft))
 		factor := float32(1)
 		if p.Penalties.Repeats() {
 			factor = float32(p.Penalties.Repetition)
