@@ -1,8 +1,11 @@
 package generate
 
 import (
+	"encoding/binary"
+
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/ranks"
 )
 
 // drafter guesses the next tokens of running completions: those that followed the same tokens before, in the
@@ -15,7 +18,8 @@ import (
 // Drafts pay where steps have few rows, which take about as long as reading the weights: in a chat, in a small
 // evaluation, for the last long completions of a rollout.
 type drafter struct {
-	ridge int  // Options.Ridge
+	ridge int  // Options.Ridge, the least of the ranks that share products once they have agreed
+	alike bool // they have
 	most  int  // draws of a step
 	drew  bool // the last step had drafts
 	text  *text
@@ -65,6 +69,23 @@ func newDrafter(o Options) *drafter {
 	const least, most = 1 << 12, 1 << 20 // tokens of the text, at 20 bytes
 	return &drafter{ridge: o.Ridge, most: o.Draws(), text: newText(min(max(o.MaxSequences*o.MaxTokens, least), most)),
 		known: map[int]int32{}}
+}
+
+// agree takes the least ridge of the ranks that share products: they must compute the same drafts, though their
+// processors may differ.
+func (d *drafter) agree(products ranks.Group) error {
+	if d.alike || products == nil || products.Size() == 1 {
+		return nil
+	}
+	all, err := ranks.Share(products, binary.LittleEndian.AppendUint32(nil, uint32(d.ridge)))
+	if err != nil {
+		return err
+	}
+	for _, b := range all {
+		d.ridge = min(d.ridge, int(binary.LittleEndian.Uint32(b)))
+	}
+	d.alike = true
+	return nil
 }
 
 // reset begins a call. What was counted fades: a policy changes, and drafts that failed are tried again.

@@ -45,7 +45,7 @@ type Options struct {
 	// less, sequences that find no page give theirs back and start again later.
 	CacheTokens int
 	// Ridge is the number of rows that a step computes in the time that it takes to read the weights: steps of about
-	// as many also compute drafts of tokens to come. 0: none do.
+	// as many also compute drafts of tokens to come. 0: none do. Ranks that share products take the least of theirs.
 	Ridge int
 	// Calls are the largest calls of Sample. None: any call.
 	Calls []Call
@@ -184,6 +184,9 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	done func(n int)) ([][]rollout.Completion, error) {
 	if err := e.check(reqs, p, e.opt.MaxTokens); err != nil {
 		return nil, err
+	}
+	if err := e.drafts.agree(e.opt.Products); err != nil {
+		return nil, fmt.Errorf("generate: %w", err)
 	}
 	e.pages.reset()
 	e.state.reset()
