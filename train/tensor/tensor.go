@@ -107,8 +107,10 @@ func (b *Backend) Close() {
 	clear(b.lists)
 }
 
-// RowsPerRead is that of the rank's backend: its part of the weights has its part of the products.
-func (b *Backend) RowsPerRead(bytes int) int { return kernels.RowsPerRead(b.Backend, bytes) }
+// RowsPerRead asks the rank's backend, which reads its part of the weights and computes its part of the products.
+func (b *Backend) RowsPerRead(bytes int) int {
+	return kernels.RowsPerRead(b.Backend, bytes/b.group.Size())
+}
 
 // AllocSparse implements kernels.SparseMemory.
 func (b *Backend) AllocSparse(t kernels.DType, n int) (kernels.Buffer, error) {

@@ -214,6 +214,22 @@ func firstDifferent(a, b []uint32) int {
 	return -1
 }
 
+// A rank reads its part of the weights.
+func TestRowsPerRead(t *testing.T) {
+	be, err := cpu.Open(cpu.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	share := New(be, ranks.InProcess(4)[0])
+	t.Cleanup(share.Close)
+	for _, part := range []int{1 << 20, 20 << 20, 1 << 30} {
+		if got, want := kernels.RowsPerRead(share, 4*part), be.RowsPerRead(part); got != want {
+			t.Errorf("%d rows in the time of %d bytes of 4 ranks, want %d", got, 4*part, want)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	c := model.Config{Width: 128, Heads: 4, KVHeads: 2, Head: 32, FFN: 384, Vocab: 9}
 	if err := Check("compute.tensor_parallel", c, 4); err != nil {
