@@ -76,7 +76,7 @@ func AllocSparse(be Backend, t DType, n int) (Buffer, error) {
 }
 
 // RowsPerRead returns how many rows be multiplies with a model's weights in about the time that it takes to read them,
-// all bytes of them; 0 if it does not say. Fewer rows take little less time.
+// for weights of so many bytes. Fewer rows take little less time. 0: be does not say.
 func RowsPerRead(be Backend, bytes int) int {
 	if b, ok := be.(interface{ RowsPerRead(bytes int) int }); ok {
 		return b.RowsPerRead(bytes)
