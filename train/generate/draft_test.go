@@ -35,6 +35,7 @@ func TestDraftOfText(t *testing.T) {
 		{"one token again and again", [][]int32{{6, 6, 6}}, 3, []int32{6, 6, 6}, 2},
 		{"across the prompt's end", [][]int32{{8, 5, 8}}, 2, []int32{5, 8}, 2},
 		{"the first token of another", [][]int32{{8, 4}, {}}, 5, []int32{8, 4}, 8},
+		{"of several, the first", [][]int32{{8, 4}, {6, 6}, {}}, 5, []int32{8, 4}, 8},
 		{"none asked", [][]int32{{1, 2, 3}}, 0, nil, 3},
 	} {
 		d := newDrafter(Options{})
@@ -120,6 +121,9 @@ func TestTextForgets(t *testing.T) {
 			t.Fatalf("after %d tokens: draft %v", x.count, draft)
 		}
 	}
+	if !x.holds(x.count-64) || x.holds(x.count-65) || !x.holds(x.count-1) || x.holds(x.count) || x.holds(nowhere) {
+		t.Errorf("of %d tokens, it does not hold the last 64", x.count)
+	}
 	if found < 4000 || len(x.tokens) != 64 || len(x.heads) != 64 {
 		t.Errorf("%d found; %d tokens, %d heads", found, len(x.tokens), len(x.heads))
 	}
@@ -161,6 +165,45 @@ func TestPlan(t *testing.T) {
 		if got := plan(tt.ridge, tt.most, tt.matches...); !slices.Equal(got, tt.want) {
 			t.Errorf("ridge %d, %d rows, %v tokens agree: drafts of %v, want %v", tt.ridge, tt.most, tt.matches, got, tt.want)
 		}
+	}
+}
+
+// Drafts take pages up to full length, while one stays for each completion that may need one, and for one that starts.
+func TestReserve(t *testing.T) {
+	for _, tt := range []struct{ free, n, rows, pages, growing int }{
+		{9, 5, 5, 1, 1}, // the page ends behind them
+		{9, 6, 21, 2, 1},
+		{9, 30, 37, 3, 0},
+		{9, 60, 37, 3, 0},
+		{3, 30, 21, 2, 1},
+		{2, 30, 5, 1, 1},
+	} {
+		s := &schedule{e: &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(tt.free)}, growing: 1}
+		q := &sequence{pos: 10, pages: []int32{0}, most: 3}
+		s.running = append(s.running, q)
+		if rows := s.reserve(q, tt.n); rows != tt.rows || len(q.pages) != tt.pages || s.growing != tt.growing {
+			t.Errorf("%d rows, %d free pages: %d rows on %d pages, %d grow; want %d on %d, %d", tt.n, tt.free, rows, len(q.pages),
+				s.growing, tt.rows, tt.pages, tt.growing)
+		}
+	}
+}
+
+// A completion takes its draws up to the first that is not the drafted token. Each is counted by the tokens that agree
+// before it.
+func TestTakeDraws(t *testing.T) {
+	e := &Engine{opt: Options{PageTokens: 16}, drafts: newDrafter(Options{})}
+	s := newSchedule(e, []rollout.Request{{Prompt: []int32{1}, Seeds: []uint64{1}}}, rollout.Params{MaxNewTokens: 50})
+	q := &sequence{draft: []int32{5, 6, 7, 8}, match: 14, most: 4, pos: 20}
+	out := drawn{IDs: []int32{0, 5, 6, 9, 8, 4}, LogProb: []float32{0, -1, -2, -3, -4, -5}, Entropy: []float32{0, 1, 2, 3, 4, 5}}
+	if !s.takeDraws(q, out, 1, 5) {
+		t.Error("the completion ended")
+	}
+	if want := []drawnToken{{5, -1, 1}, {6, -2, 2}, {9, -3, 3}}; !slices.Equal(q.drawn, want) || q.pos != 23 || q.token != 9 {
+		t.Errorf("%v, want %v; token %d at %d", q.drawn, want, q.token, q.pos)
+	}
+	want := [longestMatch + 1]rate{14: {1, 1}, 15: {1, 1}, 16: {1, 0}}
+	if e.drafts.rates != want || e.stats.SampledTokens != 3 || e.stats.KeptDrafts != 2 {
+		t.Errorf("%v, want %v; %+v", e.drafts.rates, want, e.stats)
 	}
 }
 
