@@ -129,6 +129,21 @@ func TestTextForgets(t *testing.T) {
 	}
 }
 
+// Texts that grow by turns have their own tokens before each.
+func TestTextsGrowByTurns(t *testing.T) {
+	x := newText(64)
+	a, b := int32(nowhere), int32(nowhere)
+	for i, token := range []int32{1, 2, 3, 1, 2} {
+		a = x.add(a, token)
+		if i < 4 {
+			b = x.add(b, []int32{7, 8, 9, 3}[i])
+		}
+	}
+	if draft, match := x.draft(nil, a, 2); !slices.Equal(draft, []int32{3, 1}) || match != 2 {
+		t.Errorf("%v behind %d tokens", draft, match)
+	}
+}
+
 // A row is added to a step as long as it is expected to bring more for its time than the others.
 func TestPlan(t *testing.T) {
 	plan := func(ridge, most int, matches ...int) (ahead []int) {
@@ -267,6 +282,61 @@ func TestRates(t *testing.T) {
 	}
 	if got := r.of(2); got < 0.99 || r.drafted > 1024 {
 		t.Errorf("after 10,000 that were kept: %v, %+v", got, r)
+	}
+}
+
+// A call begins with requests that the text does not have, and half of what was counted; so does Serve when it has no
+// requests left.
+func TestCallsBegin(t *testing.T) {
+	d := newDrafter(Options{})
+	for name, begin := range map[string]func(){"a call": d.reset, "no requests left": func() {
+		(&schedule{e: &Engine{drafts: d}, feed: &feed{}}).restart()
+	}} {
+		d.known[2], d.rates[3] = 9, rate{8, 6}
+		if begin(); len(d.known) != 0 || d.rates[3] != (rate{4, 3}) {
+			t.Errorf("%s: %v, %+v", name, d.known, d.rates[3])
+		}
+	}
+}
+
+// The text gets each prompt and each token of a completion once, also of completions that ended before it got the
+// prompt, that start again, or whose place in memory another takes.
+func TestTextOfSchedule(t *testing.T) {
+	e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(9), vocab: letters{}, drafts: newDrafter(Options{Ridge: 1})}
+	d := e.drafts
+	s := newSchedule(e, []rollout.Request{{Prompt: []int32{1, 2}, Seeds: make([]uint64, 3)}, {Prompt: []int32{9}, Seeds: make([]uint64, 1)}},
+		rollout.Params{MaxNewTokens: 50})
+	draws := func(q *sequence, tokens ...int32) {
+		for _, id := range tokens {
+			q.drawn = append(q.drawn, drawnToken{id: id})
+		}
+	}
+	begin := func(req, k int, tokens ...int32) *sequence {
+		q := e.sequence()
+		q.req, q.k = req, k
+		draws(q, tokens...)
+		return q
+	}
+	first := begin(0, 0, 3, 4)
+	s.end(first, rollout.FinishStop)
+	q := begin(0, 1, 5)
+	d.look(s, q) // the prompt, 3 4, 5
+	draws(q, 6)
+	d.look(s, q)
+	d.look(s, q)
+	draws(q, 7)
+	s.end(q, rollout.FinishStop)
+	q = begin(0, 2, 8)
+	s.end(q, rollout.FinishStop)
+	q = begin(1, 0, 10)
+	d.look(s, q)
+	var got []string
+	for _, x := range d.text.tokens {
+		got = append(got, fmt.Sprint(x.token, x.before))
+	}
+	want := []string{"1 -1", "2 0", "3 1", "4 2", "5 1", "6 4", "7 5", "8 1", "9 -1", "10 8"}
+	if !slices.Equal(got, want) {
+		t.Errorf("tokens and those before them: %q, want %q", got, want)
 	}
 }
 

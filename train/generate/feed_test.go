@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -249,7 +250,7 @@ func TestForget(t *testing.T) {
 	m := newModel(t, be, toy)
 	o := Options{MaxSequences: 8, PageTokens: 16, MaxTokens: 96}
 	alone := newEngine(t, be, m, o)
-	o.CacheTokens = 128
+	o.CacheTokens, o.Ridge = 128, 8
 	e := newEngine(t, be, m, o)
 	r := rand.New(rand.NewPCG(5, 6))
 	short, _ := collected(requests(r, 1100, 1, 3), rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 1})
@@ -275,7 +276,18 @@ func TestForget(t *testing.T) {
 	for s.feed.asks[ended].left == 0 {
 		ended++
 	}
-	if s.forget(); len(s.reqs) != len(short)+len(long)-ended || len(s.feed.asks) != len(s.reqs) {
+	known := maps.Clone(e.drafts.known)
+	maps.DeleteFunc(known, func(req int, _ int32) bool { return req < ended })
+	s.forget()
+	for req, place := range e.drafts.known {
+		if known[req+ended] != place {
+			t.Errorf("request %d ends at %d of the text, not at %d", req+ended, known[req+ended], place)
+		}
+	}
+	if len(known) == 0 || len(e.drafts.known) != len(known) {
+		t.Errorf("%d requests are in the text, %d were", len(e.drafts.known), len(known))
+	}
+	if len(s.reqs) != len(short)+len(long)-ended || len(s.feed.asks) != len(s.reqs) {
 		t.Errorf("%d requests are left", len(s.reqs))
 	}
 	s.finish(t)

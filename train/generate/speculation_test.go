@@ -50,11 +50,18 @@ func checkPages(s *schedule) error {
 			}
 		}
 	}
+	first := 0
 	for row, d := range s.e.step.draws {
+		if d.behind == 0 {
+			first++
+		}
 		if last := len(s.reqs[d.q.req].Prompt) + s.params(d.q.req).MaxNewTokens - 2; int(s.e.step.st.Pos[row]) > last {
 			return fmt.Errorf("request %d, completion %d: a row at %d, the last one to draw after is %d", d.q.req, d.q.k,
 				s.e.step.st.Pos[row], last)
 		}
+	}
+	if st := s.e.step.st; first < len(st.Sample) && len(st.Sample) < len(st.Tokens) {
+		return fmt.Errorf("%d drafts next to %d tokens of prompts", len(st.Sample)-first, len(st.Tokens)-len(st.Sample))
 	}
 	slots := slices.Sorted(slices.Values(s.e.step.st.Slots))
 	if len(slices.Compact(slots)) != len(s.e.step.st.Slots) {
