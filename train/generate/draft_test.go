@@ -373,7 +373,8 @@ func TestDrafts(t *testing.T) {
 					}
 				}
 				got, alone := e.Stats(), plain.Stats()
-				if got.SampledTokens != 2*alone.SampledTokens || got.KeptDrafts > got.Drafts {
+				if got.SampledTokens != 2*alone.SampledTokens || got.KeptDrafts > got.Drafts ||
+					alone.Restarts+got.Restarts == 0 && got.PromptTokens != 2*alone.PromptTokens {
 					t.Errorf("%+v, without drafts %+v", got, alone)
 				}
 				drafts := !c.Recurrent()
