@@ -23,7 +23,7 @@ func (r *rates) add(row rows.Row, column string) error {
 			return err
 		}
 		if !(0 <= x && x <= 1) {
-			return row.Errorf(column, "%v is no pass rate, a number from 0 to 1", x)
+			return row.Errorf(column, "%v is not a pass rate, a number from 0 to 1", x)
 		}
 		r.known++
 	}

@@ -70,7 +70,7 @@ func TestRatesOfRows(t *testing.T) {
 	last := fileOf(t, "n.jsonl", `{"problem": "P0", "answer": "1", "rate": 0.25}`,
 		`{"problem": "P1", "answer": "1", "rate": 12}`)
 	if _, _, _, err := (Source{Path: last, Rate: "rate"}).ReadRated(m); err == nil || !strings.Contains(err.Error(),
-		"12 is no pass rate, a number from 0 to 1") {
+		"12 is not a pass rate, a number from 0 to 1") {
 		t.Errorf("12: %v", err)
 	}
 }

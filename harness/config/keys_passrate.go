@@ -48,8 +48,8 @@ func passRateKeys() []Key {
 	return keys
 }
 
-// addRates makes PassRate read the key if completions and their verdicts before training depend on it: as in
-// training, of which the numbers of completions and the order of problems do not count.
+// addRates makes PassRate read the key if completions and their verdicts before training depend on it, as they do in
+// training. Numbers of completions and the order of problems do not count.
 func (k *Key) addRates() {
 	block, _, _ := strings.Cut(k.Path, ".")
 	switch {
@@ -118,7 +118,7 @@ func aboutPassRate(path string) string {
     data: {pass_rate: {column: solve_rate, max: 0.5}}   # measured before, in the rows
 
   The stage pass_rate samples as training does (rollout, but for rollout.n) and grades by the
-  task's verdict; of task prompts, reward.kind and task.prompts.pass decide what is right.
+  task's verdict; for task prompts, reward.kind and task.prompts.pass decide.
   Completions without a verdict do not count. The stage select then keeps the problems, in
   their order. All seeds share both stages, and runs with another min or max the first.
   exp problems RUN lists the problems with their rates.

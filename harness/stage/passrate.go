@@ -278,7 +278,7 @@ func (e *Env) addRecordedRates(out *Outcome, problems []rollout.Problem, rates m
 	return err
 }
 
-// rateProgress keeps the ratings so far in a file, of which every number of whole lines is usable.
+// rateProgress keeps the ratings so far in a file. A killed process leaves whole lines, and at most a part of one.
 type rateProgress struct{ dir string } // empty: nothing is kept
 
 func (p rateProgress) path() string { return filepath.Join(p.dir, "rated.jsonl") }

@@ -9,11 +9,11 @@ import (
 )
 
 // drafter guesses the next tokens of running completions: those that followed the same tokens before, in the
-// prompt, in the completion or in others (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step
-// computes a draft in rows behind the completion's next token, and draws after each. A draw depends on weights,
-// the tokens before it, seed and parameters alone. So the draws that repeat the draft, and the first that does not,
-// are the completion's, bit for bit; the rest is dropped, and its keys and values are written again. Speculative
-// decoding (arXiv:2211.17192) keeps the distribution of tokens; this keeps the tokens.
+// prompt, in the completion or in others (prompt lookup; SuffixDecoding, arXiv:2411.04975). A step computes a draft in
+// rows behind the completion's next token, and draws after each. A draw depends on weights, the tokens before it, seed
+// and parameters alone. So the draws that repeat the draft, and the first that does not, are the completion's, bit for
+// bit; the rest is dropped, and its keys and values are written again. Speculative decoding (arXiv:2211.17192) keeps
+// the distribution of tokens; this keeps the tokens.
 //
 // Drafts pay where steps have few rows, which take about as long as reading the weights: in a chat, in a small
 // evaluation, for the last long completions of a rollout.
@@ -57,8 +57,8 @@ func (r *rate) count(kept bool) {
 // fade halves what was counted.
 func (r *rate) fade() { r.drafted, r.kept = r.drafted/2, r.kept/2 }
 
-// Ridge returns Options.Ridge of a model. The experts that a row chooses are read for it, and cost as much as reading
-// all that rows have in common does for as many weights.
+// Ridge returns Options.Ridge of a model. Experts are read for each row that chooses them, at the cost that a weight
+// has when all rows share it.
 func Ridge(be kernels.Backend, c model.Config) int {
 	common, own := c.RowWeights()
 	rows := float64(kernels.RowsPerRead(be, int(common+own)*be.Operand().Size()))
