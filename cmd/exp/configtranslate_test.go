@@ -31,7 +31,8 @@ func TestConfigTranslate(t *testing.T) {
 		`"reward_model": {"style": "rule", "ground_truth": "42"}}`+"\n")
 	programs := write("data/code/train.jsonl", `{"data_source": "codecontests", "prompt": [{"role": "user", "content": "Echo."}], `+
 		`"reward_model": {"style": "rule", "ground_truth": "{\"inputs\": [\"1\"], \"outputs\": [\"1\"]}"}}`+"\n")
-	kinds := write("scripts/kinds.sh", "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo data.train_files=\"['$MATHS','$PROGRAMS']\" "+
+	kinds := write("scripts/kinds.sh", "python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo "+
+		"data.train_files=\"['$MATHS','$PROGRAMS']\" "+
 		"data.val_files=$MATHS actor_rollout_ref.model.path=none/m actor_rollout_ref.rollout.n=4 trainer.total_training_steps=5 "+
 		"data.train_batch_size=2 actor_rollout_ref.actor.ppo_mini_batch_size=2\n")
 	for i, tt := range []struct {

@@ -49,18 +49,9 @@ func SelectionOf(stages []store.Stage) (s Selection, kept ident.Digest, ok bool)
 		if st.Kind != stageSelect || len(st.Outputs) == 0 || json.Unmarshal(st.Result, &s) != nil {
 			continue
 		}
-		return s, digestOf(st.Outputs, roleTrain), true
+		return s, store.DigestOf(st.Outputs, roleTrain), true
 	}
 	return Selection{}, ident.Digest{}, false
-}
-
-func digestOf(list []store.IO, role string) ident.Digest {
-	for _, o := range list {
-		if o.Role == role {
-			return o.Digest
-		}
-	}
-	return ident.Digest{}
 }
 
 // RatedProblem is a training problem with the pass rate that chose it.
@@ -135,10 +126,11 @@ func ratedBlobs(stages []store.Stage) (problems, rates, kept ident.Digest) {
 	for _, s := range slices.Backward(stages) {
 		switch s.Kind {
 		case stageSelect:
-			return digestOf(s.Inputs, roleTrain), digestOf(s.Inputs, rolePassRates), digestOf(s.Outputs, roleTrain)
+			return store.DigestOf(s.Inputs, roleTrain), store.DigestOf(s.Inputs, rolePassRates),
+				store.DigestOf(s.Outputs, roleTrain)
 		case stagePassRate:
-			if d := digestOf(s.Outputs, rolePassRates); !d.IsZero() {
-				return digestOf(s.Inputs, roleTrain), d, kept
+			if d := store.DigestOf(s.Outputs, rolePassRates); !d.IsZero() {
+				return store.DigestOf(s.Inputs, roleTrain), d, kept
 			}
 		}
 	}

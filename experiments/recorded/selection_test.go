@@ -8,7 +8,7 @@ import (
 	"exp/experiments/store"
 )
 
-// The newest selection counts, and one that failed says what it read, but not what it kept.
+// The newest selection counts. One that failed names what it read, and keeps nothing.
 func TestRatedBlobs(t *testing.T) {
 	d := func(text string) ident.Digest { return ident.Sum([]byte(text)) }
 	in := func(rates string) []store.IO {

@@ -44,10 +44,8 @@ func newestCurve(db *store.DB, run store.Run, stages []store.Stage, kind string,
 		if s.Kind != kind {
 			continue
 		}
-		for _, o := range s.Outputs {
-			if o.Role == RoleCurve {
-				return StageCurve{Kind: kind, Key: o.Digest}, true
-			}
+		if d := store.DigestOf(s.Outputs, RoleCurve); !d.IsZero() {
+			return StageCurve{Kind: kind, Key: d}, true
 		}
 		if live && db.LiveStepsSize(run.RID, s.SID) > 0 {
 			return StageCurve{Kind: kind, Key: s.SID, Live: true, rid: run.RID}, true

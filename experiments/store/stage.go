@@ -47,6 +47,16 @@ type IO struct {
 	Kind   string       `json:"-"`    // kind of an output's blob, for accounting; not read back
 }
 
+// DigestOf returns the digest of the edge with a role; zero if there is none.
+func DigestOf(list []IO, role string) ident.Digest {
+	for _, x := range list {
+		if x.Role == role {
+			return x.Digest
+		}
+	}
+	return ident.Digest{}
+}
+
 // StageName returns a stage's kind, and its label if it has one.
 func StageName(kind, label string) string { return strings.TrimSuffix(kind+" "+label, " ") }
 

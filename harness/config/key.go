@@ -146,7 +146,7 @@ type Term struct {
 	Path  string
 	Words []string // the value is one of these, or the list or the block of names has one of these
 	Not   bool     // the value is none of Words
-	Names bool     // a name in the block is one of Words, not a value
+	Names bool     // instead: a name in the block is one of Words, not a value
 	Above bool     // instead: the value is a number greater than 0, or true, or a list or block that is not empty
 }
 
@@ -158,7 +158,7 @@ func (t Term) String() string {
 		return t.Path + " is not empty"
 	case t.Above:
 		return t.Path + " > 0"
-	case t.Names: // in any key of its block, each of which has a term
+	case t.Names: // every key of the block has such a term, and one text stands for all
 		block, _ := cutLast(t.Path)
 		return block + " has " + strings.Join(t.Words, " or ")
 	case lookup(t.Path).Kind == Values:

@@ -301,8 +301,8 @@ func TestPassRatesOnRanks(t *testing.T) {
 	}
 }
 
-// Where the reward judges alone, it says what is right before training, too: its program is part of the measurement,
-// and its mean score is kept.
+// Where the reward judges alone, it also measures pass rates: their id depends on its program, and the record keeps
+// its mean score.
 func TestPassRatesOfPrompts(t *testing.T) {
 	l := newLab(t)
 	seen := filepath.Join(t.TempDir(), "seen")

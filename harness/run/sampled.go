@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"exp/experiments/ident"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -33,7 +32,7 @@ func (x *execution) sampled(ctx context.Context, row store.Stage) (*stage.Sample
 			continue
 		}
 		if best == nil || min(had, n) > min(best.N, n) || min(had, n) == min(best.N, n) && had < best.N {
-			best = &stage.Sampled{Completions: outputOf(s, stage.RoleCompletions), N: had}
+			best = &stage.Sampled{Completions: store.DigestOf(s.Outputs, stage.RoleCompletions), N: had}
 		}
 	}
 	return best, nil
@@ -49,14 +48,4 @@ func withoutN(params json.RawMessage) (map[string]any, int, error) {
 	n, _ := m[config.SamplesKey].(float64)
 	delete(m, config.SamplesKey)
 	return m, int(n), nil
-}
-
-// outputOf returns the digest of a stage's output.
-func outputOf(s store.Stage, role string) ident.Digest {
-	for _, o := range s.Outputs {
-		if o.Role == role {
-			return o.Digest
-		}
-	}
-	return ident.Digest{}
 }

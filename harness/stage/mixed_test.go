@@ -63,7 +63,7 @@ func TestGoldsOfKinds(t *testing.T) {
 	}
 }
 
-// All kinds keep columns for training. Elsewhere the reward reads those of prompts alone.
+// In training, problems of every kind keep the columns of data.keep; elsewhere only prompts do.
 func TestColumnsOfKinds(t *testing.T) {
 	e := mixedEnv("math", config.PromptsTask)
 	e.Config.Run.Data.Keep = []string{"rubric"}

@@ -177,7 +177,7 @@ func (r *rater) ratingGrader(ctx context.Context) (g rollout.Grader, end func() 
 	return g, func() error { return errors.Join(endReward(), endTask()) }, nil
 }
 
-// phase tells of a call's progress as that of all completions.
+// phase adds a call's progress to the completions of earlier calls, and passes it on.
 func (r *rater) phase(_ int, phase string, done, _ int) {
 	n := r.run().Data.PassRate.Samples
 	done, all := r.done*n+done, len(r.problems)*n
@@ -283,8 +283,8 @@ type rateProgress struct{ dir string } // empty: nothing is kept
 
 func (p rateProgress) path() string { return filepath.Join(p.dir, "rated.jsonl") }
 
-// read returns the lines of an earlier attempt, of the first problems, and cuts off what a killed process left of a
-// line. fresh begins anew.
+// read returns the lines that an earlier attempt wrote, for the first problems, and cuts off an unfinished last line.
+// With fresh it deletes them and returns none.
 func (p rateProgress) read(problems []rollout.Problem, samples int, fresh bool) (list []passRate, err error) {
 	if p.dir == "" {
 		return nil, nil

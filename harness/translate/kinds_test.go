@@ -162,20 +162,24 @@ func TestKindsOfFiles(t *testing.T) {
 			"/none/math__combined_54.4k.parquet", "", []string{`"codegen__leetcode2k_1.3k.parquet": code`,
 				`"math__combined_54.4k.parquet": math`, `"stem__web_3.6k.parquet": math`},
 			"/none/stem__web_3.6k.parquet was not read, and its name tells no kind: its rows are taken for math unless"},
-		{"rows and names", both, "/none/taco/test.parquet", "", []string{`"codecontests": code`, `"openai/gsm8k": math`, `"taco/test.parquet": code`}, ""},
+		{"rows and names", both, "/none/taco/test.parquet", "",
+			[]string{`"codecontests": code`, `"openai/gsm8k": math`, `"taco/test.parquet": code`}, ""},
 		{"rows without a data source", both + "," + file("plain.jsonl", plainRow), gsm8k, "",
 			[]string{`"codecontests": code`, `"openai/gsm8k": math`, `"plain.jsonl": math`}, "math (openai/gsm8k, plain.jsonl)"},
 		{"a data source of two kinds", file("a.jsonl", gsm8kRow) + "," +
 			file("b.jsonl", strings.Replace(ifevalRow, `"ifeval"`, `"openai/gsm8k"`, 1)), gsm8k, "",
 			[]string{`"a.jsonl": math`, `"b.jsonl": instructions`, `"gsm8k.jsonl": math`}, ""},
-		{"a data source of two kinds in a file", file("c.jsonl", gsm8kRow, gsm8kRow, strings.Replace(ifevalRow, `"ifeval"`, `"openai/gsm8k"`, 1)),
-			gsm8k, "", []string{`"c.jsonl": math`, `"gsm8k.jsonl": math`}, "c.jsonl has rows of the kinds instructions, math with one data source"},
+		{"a data source of two kinds in a file", file("c.jsonl", gsm8kRow, gsm8kRow,
+			strings.Replace(ifevalRow, `"ifeval"`, `"openai/gsm8k"`, 1)), gsm8k, "",
+			[]string{`"c.jsonl": math`, `"gsm8k.jsonl": math`}, "c.jsonl has rows of the kinds instructions, math with one data source"},
 		{"a data source that verl does not know", both + "," + file("odd.jsonl", countdownRow), gsm8k, "",
 			[]string{`"codecontests": code`, `"countdown": math`, `"openai/gsm8k": math`},
 			"verl's default_compute_score has no grader for data_source countdown: give these rows a kind"},
-		{"another column", file("ability.jsonl", strings.NewReplacer(`"codecontests"`, `"taco"`).Replace(codeRow), mathRow), gsm8k, "data.reward_fn_key=ability",
+		{"another column", file("ability.jsonl", strings.ReplaceAll(codeRow, `"codecontests"`, `"taco"`), mathRow), gsm8k,
+			"data.reward_fn_key=ability",
 			[]string{`"code": code`, `"math": math`}, "data.reward_fn_key ability"},
-		{"a file that cannot be read", both + "," + wrong, gsm8k, "", []string{`"codecontests": code`, `"math_wrong.jsonl": math`, `"openai/gsm8k": math`},
+		{"a file that cannot be read", both + "," + wrong, gsm8k, "",
+			[]string{`"codecontests": code`, `"math_wrong.jsonl": math`, `"openai/gsm8k": math`},
 			"math_wrong.jsonl cannot be read: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -234,7 +238,8 @@ func TestMixedSettings(t *testing.T) {
 	for _, tt := range []struct{ name, more, want string }{
 		{"FlowRL's released code", "+actor_rollout_ref.actor.tb_type=tempered_important_sampling +actor_rollout_ref.actor.porj_layer=3",
 			"grader: math_dapo_original"},
-		{"a system of tools", "actor_rollout_ref.rollout.multi_turn.enable=True actor_rollout_ref.rollout.multi_turn.tool_config_path=none.yaml", "keep: [extra_info]"},
+		{"a system of tools", "actor_rollout_ref.rollout.multi_turn.enable=True " +
+			"actor_rollout_ref.rollout.multi_turn.tool_config_path=none.yaml", "keep: [extra_info]"},
 		{"first rows", "data.train_max_samples=3 data.shuffle=False", "max_samples: 3"},
 	} {
 		r := translated(t, "run.sh", verlScript(both, both, tt.more), nil)

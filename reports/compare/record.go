@@ -127,11 +127,7 @@ func generation(stages []store.Stage, score store.Stage, id int64) (gen store.St
 // describe fills in an evaluation from its stages.
 func (ev *evaluation) describe() error {
 	ev.code = [2]ident.Digest{ev.gen.Code, ev.score.Code}
-	for _, o := range ev.score.Outputs {
-		if o.Role == config.RoleScores {
-			ev.scores = o.Digest
-		}
-	}
+	ev.scores = store.DigestOf(ev.score.Outputs, config.RoleScores)
 	for _, st := range []store.Stage{ev.gen, ev.score} {
 		if len(st.Params) == 0 {
 			continue

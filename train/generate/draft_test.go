@@ -172,7 +172,7 @@ func TestPlan(t *testing.T) {
 		{1, 99, []int{2}, []int{0}}, // 1 token in the time of 2 rows; 1/2 in 1 more
 		{8, 3, []int{2}, []int{2}},  // rows end
 		{8, 99, []int{0}, []int{0}},
-		// Chances of 8/9 and more go before those of 2/4.
+		// The second sequence, whose chances are 8/9 and more, takes all rows before the first, whose chance is 1/2.
 		{8, 5, []int{2, 16}, []int{0, 3}},
 		{0, 99, []int{16}, []int{0}},
 		{1, 99, []int{16, 16, 16}, []int{0, 0, 0}}, // more than two rows
@@ -445,7 +445,8 @@ func TestDraftsWithTurns(t *testing.T) {
 // A model that repeats itself takes a fraction of the steps.
 func TestSureDrafts(t *testing.T) {
 	be := openCPU(t, 1)
-	e, err := New(be, newModel(t, be, toy), unending{}, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 32, Ridge: 64})
+	e, err := New(be, newModel(t, be, toy), unending{}, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 32,
+		Ridge: 64})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -158,7 +158,8 @@ func TestSamplerEqualsTrainer(t *testing.T) {
 			operand := []kernels.DType{kernels.F32, kernels.BF16}[seed/2%2]
 			be := openAs(t, cpu.Options{Threads: threads, Operand: operand})
 			m := newModel(t, be, c)
-			e := newEngine(t, be, m, Options{MaxSequences: 1 + r.IntN(20), PageTokens: 16 * (1 + r.IntN(3)), MaxTokens: 96, StepRows: 1 + r.IntN(60), Ridge: r.IntN(2) * 16})
+			e := newEngine(t, be, m, Options{MaxSequences: 1 + r.IntN(20), PageTokens: 16 * (1 + r.IntN(3)), MaxTokens: 96,
+				StepRows: 1 + r.IntN(60), Ridge: r.IntN(2) * 16})
 			reqs := requests(r, 1+r.IntN(8), 1+r.IntN(5), 50)
 			p := rollout.Params{Temperature: 0.5 + r.Float64(), TopP: 1, MaxNewTokens: 1 + r.IntN(40)}
 			out := sample(t, e, reqs, p)
@@ -230,7 +231,8 @@ func TestCompletionDependsOnItsSeedAlone(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 77))
 		be := openCPU(t, 1+r.IntN(4))
-		o := Options{MaxSequences: 1 + r.IntN(64), PageTokens: 16 * (1 + r.IntN(4)), MaxTokens: 90 + r.IntN(6), StepRows: 1 + r.IntN(200), Ridge: r.IntN(40)}
+		o := Options{MaxSequences: 1 + r.IntN(64), PageTokens: 16 * (1 + r.IntN(4)), MaxTokens: 90 + r.IntN(6),
+			StepRows: 1 + r.IntN(200), Ridge: r.IntN(40)}
 		e := newEngine(t, be, newModel(t, be, toy), o)
 		some := slices.Clone(reqs)
 		for i := range some {

@@ -95,8 +95,7 @@ func sampleChecked(t *testing.T, e *Engine, reqs []rollout.Request, p rollout.Pa
 	return s.out
 }
 
-// guessable makes requests whose prompts repeat themselves and each other. Some have no seeds, and some seeds are
-// those of others.
+// guessable makes requests whose prompts repeat themselves and each other. Some have no seeds, and some share seeds.
 func guessable(r *rand.Rand, n, seeds, maxPrompt int) []rollout.Request {
 	motif := make([]int32, 1+r.IntN(9))
 	for i := range motif {
@@ -211,8 +210,8 @@ func (a *asked) listen() {
 	a.Ended = func(k int, c rollout.Completion) { a.out[k] = c }
 }
 
-// Requests that come one by one, some of which nobody waits for in the end, are told the same texts, scores and
-// completions as without drafts.
+// Clients that come one by one, and some that leave early, get the same texts, scores and completions as without
+// drafts.
 func TestAnySpeculationOfServed(t *testing.T) {
 	be := openCPU(t, 1)
 	m := newModel(t, be, toy)

@@ -54,8 +54,8 @@ func (c Config) ForwardFLOPs(n, scored int) float64 {
 		2*float64(scored)*float64(c.Vocab*c.Width)
 }
 
-// RowWeights returns how many weights a row of a step multiplies with: those that it has in common with all others,
-// and those of the experts that it chooses.
+// RowWeights returns how many weights a row of a step multiplies with: the ones that all rows share, and its own, in
+// the experts that it chooses.
 func (c Config) RowWeights() (common, own float64) {
 	for l := range c.Layers {
 		if c.feeds(l) && c.sparse(l) {
