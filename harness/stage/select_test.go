@@ -115,6 +115,8 @@ func TestFewProblems(t *testing.T) {
 		{some, []string{"data.pass_rate.min=0.5"}, "  0.2 to 0.3          4\n" +
 			"  0.5 to 0.6          1  in the range\n  0.7 to 0.8          3  in the range",
 			"widen data.pass_rate.min"},
+		{some, []string{"data.pass_rate.min=0.5", "train={prompts_per_step: 5, prompts_per_update: 5}"},
+			"4 of 8 training problems", "widen data.pass_rate.min"},
 	} {
 		e, in := selecting(t, tt.rates, tt.sets...)
 		_, err := selectProblems(e, in)

@@ -183,6 +183,11 @@ func TestRefused(t *testing.T) {
 	set := func(key, value string) func(r *fakeRun) {
 		return func(r *fakeRun) { r.config = map[string]string{key: value} }
 	}
+	rates := func(least string) func(r *fakeRun) {
+		return func(r *fakeRun) {
+			r.rated, r.config = true, map[string]string{"data.pass_rate.min": least}
+		}
+	}
 	judgedBy := func(kind string) func(r *fakeRun) {
 		return func(r *fakeRun) {
 			r.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "1", "reward.kind": kind}
@@ -190,6 +195,7 @@ func TestRefused(t *testing.T) {
 	}
 	for _, test := range []struct {
 		name   string
+		both   func(r *fakeRun)
 		change func(r *fakeRun) // of the second arm
 		o      Options
 		want   string // refused keys
@@ -230,14 +236,23 @@ func TestRefused(t *testing.T) {
 		{name: "several at once", change: func(r *fakeRun) {
 			r.weights, r.config = "other", map[string]string{"train.steps": "9"}
 		}, want: "train.steps weights.start"},
+		{name: "a choice of problems", change: rates("0.001"), want: "data.pass_rate.min code.pass_rate code.select"},
+		{name: "a choice of problems as the treatment", change: rates("0.001"), o: Options{Vary: []string{"data.pass_rate"}}},
+		{name: "another choice of problems, measured by other code", both: rates("0.001"), change: func(r *fakeRun) {
+			rates("0.2")(r)
+			r.code = map[string]string{"pass_rate": "other"}
+		}, o: Options{Vary: []string{"data.pass_rate"}}, want: "code.pass_rate"},
 		{name: "machines are flagged", change: func(r *fakeRun) { r.numerics = "cuda/sm_90" }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
-			a := f.put(plainRun("flow", "flowrl", 0, answers(2, 1, 1, 0)...))
-			second := plainRun("ppo", "ppo", 0, answers(1, 1, 0, 0)...)
+			first, second := plainRun("flow", "flowrl", 0, answers(2, 1, 1, 0)...), plainRun("ppo", "ppo", 0, answers(1, 1, 0, 0)...)
+			if test.both != nil {
+				test.both(&first)
+				test.both(&second)
+			}
 			test.change(&second)
-			b := f.put(second)
+			a, b := f.put(first), f.put(second)
 			r, err := f.compareRuns(test.o, []store.Run{a}, []store.Run{b})
 			got, waived := "", ""
 			var refused *NotComparableError

@@ -51,6 +51,7 @@ type fakeRun struct {
 	code       map[string]string      // by stage kind; "c" where nothing is said
 	weights    string                 // that training began with
 	outside    map[string]string      // further inputs of training, by role
+	rated      bool                   // it has chosen problems by their pass rates
 	protocol   map[string]string      // JSON of eval.final keys
 	suites     map[string][]eval.Item // by label, "test" or "test@start"
 	extra      map[string]float64
@@ -79,6 +80,10 @@ func (f *fixture) put(r fakeRun) store.Run {
 	a, err := f.db.BeginAttempt(ctx, store.Attempt{Run: run.ID, Kind: store.AttemptRun, Device: "cpu/test"})
 	f.must(err)
 	f.stage(r, run, store.Stage{Kind: "prepare"}, 1, nil, nil)
+	if r.rated {
+		f.stage(r, run, store.Stage{Kind: "pass_rate"}, 1, nil, nil)
+		f.stage(r, run, store.Stage{Kind: "select"}, 1, nil, nil)
+	}
 	inputs := []store.IO{{Role: "weights", Digest: digest(r.weights)}, {Role: "problems/train", Digest: digest("p")}}
 	for role, text := range r.outside {
 		inputs = append(inputs, store.IO{Role: role, Digest: digest(text)})
