@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,21 +38,14 @@ type CommandOptions struct {
 // completion so far. "end" ends the completion, "error" the run. The answer must depend on the call alone.
 type Command struct {
 	opt  CommandOptions
-	idle chan *program.Process // nil entries are started when they are needed
-	last atomic.Int64          // id of the last call
-	mu   sync.Mutex            // of Log
+	pool *program.Pool
+	last atomic.Int64 // id of the last call
 }
 
 // NewCommand prepares a program; the first call starts it. Close it afterwards.
 func NewCommand(o CommandOptions) *Command {
-	if len(o.Argv) == 0 || o.Workers < 1 || o.Limit <= 0 {
-		panic("toolcall: command without program, workers or limit")
-	}
-	c := &Command{opt: o, idle: make(chan *program.Process, o.Workers)}
-	for range o.Workers {
-		c.idle <- nil
-	}
-	return c
+	return &Command{opt: o, pool: program.NewPool(program.PoolOptions{Argv: o.Argv, Workers: o.Workers, Limit: o.Limit,
+		LimitKey: "rollout.tools.limit", Retries: o.Retries, Log: o.Log})}
 }
 
 // request is a line of the program's input.
@@ -98,116 +89,40 @@ func (e *BrokenError) Hint() string {
 		"again: the run continues from its last checkpoint"
 }
 
-// silence says that a process ended or gave no answer in time; the call may be retried.
-type silence struct{ text string }
-
-func (s *silence) Error() string { return s.text }
-
 // Try starts the program once and returns a *BrokenError if it ends within a while: a program that works waits for
 // calls.
 func (c *Command) Try(while time.Duration) error {
-	p, err := program.Start(c.opt.Argv)
-	if err != nil {
+	if err := c.pool.Try(while, "call"); err != nil {
 		return c.broken(err)
 	}
-	select {
-	case <-p.Ended():
-		err = c.broken(fmt.Errorf("it ended (%s) before any call%s", p.State(), p.Said()))
-	case <-time.After(while):
-	}
-	p.Stop(0)
-	return err
+	return nil
 }
 
-// Answer implements rollout.Tool.
-func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (rollout.ToolAnswer, error) {
+// Answer implements rollout.Tool. The error is a *BrokenError, or ctx's.
+func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (a rollout.ToolAnswer, err error) {
 	p := call.Problem
-	line, err := json.Marshal(request{ID: fmt.Sprint(c.last.Add(1)), Problem: p.ID, Turn: call.Turn, Name: call.Name,
+	asked := request{ID: fmt.Sprint(c.last.Add(1)), Problem: p.ID, Turn: call.Turn, Name: call.Name,
 		Arguments: call.Arguments, Input: call.Input, Response: call.Response, Prompt: p.Prompt, Gold: p.Answer,
-		DataSource: p.DataSource(cmp.Or(p.Kind, c.opt.DataSource)), Extra: p.Data})
+		DataSource: p.DataSource(cmp.Or(p.Kind, c.opt.DataSource)), Extra: p.Data}
+	line, err := json.Marshal(asked)
 	if err != nil {
-		return rollout.ToolAnswer{}, err
+		return a, err
 	}
 	line = append(line, '\n')
-	var process *program.Process
-	select {
-	case process = <-c.idle:
-	case <-ctx.Done():
-		return rollout.ToolAnswer{}, ctx.Err()
+	err = c.pool.Ask(ctx, func() []byte { return line }, func(l program.Line) (err error) {
+		a, err = parse(l, &asked)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		err = c.broken(err)
 	}
-	defer func() { c.idle <- process }()
-	for try := 0; ; try++ {
-		if process == nil {
-			if process, err = program.Start(c.opt.Argv); err != nil {
-				process = nil
-				return rollout.ToolAnswer{}, c.broken(err)
-			}
-		}
-		a, err := c.exchange(ctx, process, line)
-		c.say(process)
-		if err == nil {
-			return a, nil
-		}
-		process.Stop(0)
-		process = nil
-		var quiet *silence
-		if !errors.As(err, &quiet) || try == c.opt.Retries {
-			return rollout.ToolAnswer{}, err
-		}
-	}
+	return a, err
 }
 
 func (c *Command) broken(err error) error { return &BrokenError{c.opt.Argv[0], err} }
 
-// say passes on what a process wrote to standard error.
-func (c *Command) say(p *program.Process) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, line := range p.TakeLog() {
-		if c.opt.Log != nil {
-			c.opt.Log(line)
-		}
-	}
-}
-
-// exchange sends a call and waits for its answer. The error is a *BrokenError, which may be a *silence, or ctx's.
-func (c *Command) exchange(ctx context.Context, p *program.Process, line []byte) (rollout.ToolAnswer, error) {
-	go p.Write(line)
-	limit := time.NewTimer(c.opt.Limit)
-	defer limit.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return rollout.ToolAnswer{}, ctx.Err()
-		case <-limit.C:
-			return rollout.ToolAnswer{}, c.broken(&silence{fmt.Sprintf("it gave no answer within %v "+
-				"(rollout.tools.limit)%s", c.opt.Limit, p.Said())})
-		case l, ok := <-p.Lines():
-			switch {
-			case !ok:
-				<-p.Ended()
-				return rollout.ToolAnswer{}, c.broken(&silence{fmt.Sprintf("it ended (%s) before it answered%s",
-					p.State(), p.Said())})
-			case l.Err != nil:
-				return rollout.ToolAnswer{}, c.broken(fmt.Errorf("line %d of its output: %w", l.Number, l.Err))
-			case len(l.Text) == 0:
-				continue
-			}
-			a, err := parse(l, line)
-			if err != nil {
-				return rollout.ToolAnswer{}, c.broken(err)
-			}
-			return a, nil
-		}
-	}
-}
-
 // parse reads a line of output as the answer to a call.
-func parse(l program.Line, call []byte) (rollout.ToolAnswer, error) {
-	var asked request
-	if err := json.Unmarshal(call, &asked); err != nil {
-		return rollout.ToolAnswer{}, err
-	}
+func parse(l program.Line, asked *request) (rollout.ToolAnswer, error) {
 	bad := func(text string) (rollout.ToolAnswer, error) {
 		return rollout.ToolAnswer{}, fmt.Errorf("line %d of its output %s, while the call with id %s (problem %s) "+
 			"waits: %s", l.Number, text, asked.ID, asked.Problem, program.Excerpt(l.Text))
@@ -229,16 +144,5 @@ func parse(l program.Line, call []byte) (rollout.ToolAnswer, error) {
 	return rollout.ToolAnswer{Text: *r.Output}, nil
 }
 
-// closeGrace is how long a program may keep running after its input has ended.
-const closeGrace = 5 * time.Second
-
 // Close ends the processes. No call may be under way.
-func (c *Command) Close() error {
-	for range c.opt.Workers {
-		if p := <-c.idle; p != nil {
-			p.Stop(closeGrace)
-			c.say(p)
-		}
-	}
-	return nil
-}
+func (c *Command) Close() error { return c.pool.Close() }
