@@ -2,20 +2,20 @@ package endpoint
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"unicode/utf8"
 
+	"exp/harness/openai"
 	"exp/train/generate"
 )
 
 // answer is the answer to a request, in OpenAI's form.
 type answer struct {
 	*Server
-	*request
+	*openai.Request
 	*sampled
 	id      string
 	created int64
@@ -28,13 +28,6 @@ type sent struct {
 	begun, ended bool
 }
 
-func newID(chat bool) string {
-	if chat {
-		return "chatcmpl-" + rand.Text()
-	}
-	return "cmpl-" + rand.Text()
-}
-
 // usage counts tokens.
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
@@ -44,7 +37,7 @@ type usage struct {
 
 // counts counts the tokens so far.
 func (a *answer) counts() (u usage) {
-	for _, ids := range a.prompts {
+	for _, ids := range a.Prompts {
 		u.Prompt += len(ids)
 	}
 	a.mu.Lock()
@@ -59,12 +52,12 @@ func (a *answer) counts() (u usage) {
 }
 
 // hidden reports whether the one token that the sampler draws is not shown: none is asked for.
-func (a *answer) hidden() bool { return a.most != nil && *a.most == 0 }
+func (a *answer) hidden() bool { return a.Most != nil && *a.Most == 0 }
 
 // object returns the fields around choices.
 func (a *answer) object(chunk bool, choices []any) map[string]any {
 	kind := "text_completion"
-	if a.chat {
+	if a.Chat {
 		kind = "chat.completion"
 		if chunk {
 			kind += ".chunk"
@@ -85,7 +78,7 @@ func (a *answer) whole(ctx context.Context, w http.ResponseWriter) error {
 		if a.hidden() {
 			text, p.scores, finish = "", nil, "length"
 		}
-		if a.chat {
+		if a.Chat {
 			choices[i] = map[string]any{"index": i, "finish_reason": finish, "logprobs": a.chatScores(p.scores),
 				"message": map[string]any{"role": "assistant", "content": text, "refusal": nil}}
 			return nil
@@ -99,19 +92,19 @@ func (a *answer) whole(ctx context.Context, w http.ResponseWriter) error {
 	}
 	o := a.object(false, choices)
 	o["usage"] = a.counts()
-	writeJSON(w, http.StatusOK, o)
+	openai.WriteJSON(w, http.StatusOK, o)
 	return nil
 }
 
 // echoed returns the prompt of completion i, if it is asked for.
 func (a *answer) echoed(i int) string {
-	if !a.echo {
+	if !a.Echo {
 		return ""
 	}
-	if k := i / a.n; k < len(a.texts) {
-		return a.texts[k]
+	if k := i / a.N; k < len(a.Texts) {
+		return a.Texts[k]
 	}
-	return a.Server.x.text(a.prompts[i/a.n])
+	return a.Server.x.text(a.Prompts[i/a.N])
 }
 
 // text returns the text of tokens, special ones written out.
@@ -162,7 +155,7 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) error {
 	a.sent = make([]sent, len(a.parts))
 	chunk := func(choices []any) error {
 		o := a.object(true, choices)
-		if a.usage {
+		if a.Usage {
 			o["usage"] = nil
 		}
 		return send(o)
@@ -175,7 +168,7 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) error {
 		}
 		return nil
 	})
-	if err == nil && a.usage {
+	if err == nil && a.Usage {
 		o := a.object(true, []any{})
 		o["usage"] = a.counts()
 		err = send(o)
@@ -194,10 +187,10 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) error {
 func (a *answer) news(i int, p part) (list []any) {
 	s := &a.sent[i]
 	// The scores of the prompt are there when the first token is.
-	if s.ended || a.echo && a.scored && len(p.scores) == 0 && p.ended == nil {
+	if s.ended || a.Echo && a.Scored && len(p.scores) == 0 && p.ended == nil {
 		return nil
 	}
-	if !s.begun && a.chat {
+	if !s.begun && a.Chat {
 		list = append(list, a.delta(i, map[string]any{"role": "assistant", "content": ""}, nil, nil))
 	}
 	prefix := ""
@@ -212,15 +205,15 @@ func (a *answer) news(i int, p part) (list []any) {
 			whole, scores, finish = "", nil, "length"
 		}
 	} else {
-		whole = whole[:max(s.text, certain(whole, a.params.Stop))]
+		whole = whole[:max(s.text, certain(whole, a.Params.Stop))]
 	}
 	text, fresh := prefix+whole[min(s.text, len(whole)):], scores[min(s.tokens, len(scores)):]
 	switch {
 	case text == "" && finish == nil:
-	case a.chat && text != "":
+	case a.Chat && text != "":
 		list = append(list, a.delta(i, map[string]any{"content": text}, a.chatScores(fresh), nil))
 		fallthrough
-	case a.chat:
+	case a.Chat:
 		if text != "" {
 			fresh = nil
 		}
@@ -235,7 +228,7 @@ func (a *answer) news(i int, p part) (list []any) {
 		s.text, s.tokens = len(whole), len(scores)
 		s.begun = true
 	}
-	s.begun, s.ended = s.begun || a.chat, finish != nil
+	s.begun, s.ended = s.begun || a.Chat, finish != nil
 	return list
 }
 
@@ -269,7 +262,7 @@ func certain(text string, stop []string) int {
 
 // chatScores returns logprobs as chats have them; nil if none are asked for.
 func (a *answer) chatScores(list []generate.Score) any {
-	if !a.scored {
+	if !a.Scored {
 		return nil
 	}
 	one := func(id int32, p float32) map[string]any {
@@ -295,10 +288,10 @@ func (a *answer) chatScores(list []generate.Score) any {
 // textScores returns logprobs as continued texts have them; nil if none are asked for. They begin with those of the
 // prompt, if it is echoed, unless some have been sent.
 func (a *answer) textScores(i, from int, list []generate.Score, first bool) any {
-	if !a.scored {
+	if !a.Scored {
 		return nil
 	}
-	ask := a.asks[i/a.n]
+	ask := a.asks[i/a.N]
 	tokens, probs, tops, offsets := []string{}, []any{}, []any{}, []int{}
 	var at characters
 	add := func(s generate.Score, known bool) {
@@ -315,7 +308,7 @@ func (a *answer) textScores(i, from int, list []generate.Score, first bool) any 
 		probs, tops = append(probs, s.LogProb), append(tops, top)
 	}
 	skip := 0
-	if a.echo {
+	if a.Echo {
 		for k, s := range ask.Prompts {
 			s.Token = ask.Prompt[k]
 			add(s, k > 0)

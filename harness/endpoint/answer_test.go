@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"exp/harness/openai"
 	"exp/train/generate"
 	"exp/train/rollout"
 )
@@ -134,7 +135,7 @@ func TestGoneClientsFreeTheSampler(t *testing.T) {
 	x := tiny(t, template)
 	long := func() []*generate.Ask {
 		most := 200
-		r := &request{n: 32, texts: []string{"x"}, most: &most, ignoreEnds: true, params: rollout.Params{Temperature: 1, TopP: 1}}
+		r := &openai.Request{N: 32, Texts: []string{"x"}, Most: &most, IgnoreEnds: true, Params: rollout.Params{Temperature: 1, TopP: 1}}
 		asks, err := x.asksFor(r)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +242,7 @@ func TestGuardsOfNamesAndPlaces(t *testing.T) {
 
 // A stream keeps back what may begin a stop text until it is known.
 func TestNewsHoldsStopsBack(t *testing.T) {
-	a := &answer{request: &request{n: 1, params: rollout.Params{Stop: []string{"END"}}}, sent: make([]sent, 1)}
+	a := &answer{Request: &openai.Request{N: 1, Params: rollout.Params{Stop: []string{"END"}}}, sent: make([]sent, 1)}
 	said := ""
 	for _, p := range []part{{text: []byte("ab")}, {text: []byte("abE")}, {text: []byte("abEx")}, {text: []byte("abExE")}, {text: []byte("abExEN")},
 		{text: []byte("abEx"), ended: &rollout.Completion{Text: "abEx", Finish: rollout.FinishStop}}} {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"exp/harness/openai"
 	"exp/train/rollout"
 )
 
@@ -37,14 +38,15 @@ type Sampling struct {
 
 // Check returns an error for settings that are out of bounds.
 func (s Sampling) Check() error {
+	whole := func(n int) error { return openai.Within(0, openai.MostInt, float64(n)) }
 	for _, x := range []struct {
 		name string
 		err  error
-	}{{"temperature", goodTemperature(s.Temperature)}, {"top-p", goodTopP(s.TopP)}, {"min-p", within(0, 1, s.MinP)},
-		{"top-k", within(0, mostInt, float64(s.TopK))}, {"repetition-penalty", s.goodRepetition()},
-		{"presence-penalty", within(-mostPenalty, mostPenalty, s.Penalties.Presence)},
-		{"frequency-penalty", within(-mostPenalty, mostPenalty, s.Penalties.Frequency)},
-		{"min-tokens", within(0, mostInt, float64(s.Least))}, {"max-tokens", within(0, mostInt, float64(s.New))}} {
+	}{{"temperature", openai.GoodTemperature(s.Temperature)}, {"top-p", openai.GoodTopP(s.TopP)},
+		{"min-p", openai.Within(0, 1, s.MinP)}, {"top-k", whole(s.TopK)}, {"repetition-penalty", s.goodRepetition()},
+		{"presence-penalty", openai.Within(-openai.MostPenalty, openai.MostPenalty, s.Penalties.Presence)},
+		{"frequency-penalty", openai.Within(-openai.MostPenalty, openai.MostPenalty, s.Penalties.Frequency)},
+		{"min-tokens", whole(s.Least)}, {"max-tokens", whole(s.New)}} {
 		if x.err != nil {
 			return fmt.Errorf("%s %w", x.name, x.err)
 		}
@@ -57,7 +59,7 @@ func (s Sampling) goodRepetition() error {
 	if s.Penalties.Repetition == 0 {
 		return nil
 	}
-	return goodRepetition(s.Penalties.Repetition)
+	return openai.GoodRepetition(s.Penalties.Repetition)
 }
 
 // Sampling returns how the model's answers are drawn where nothing else is said: as eval.final of its configuration.
@@ -160,7 +162,7 @@ func (c *Conversation) say(ctx context.Context, t turn, show func(text string) e
 		return Answer{}, err
 	}
 	asks, err := c.x.asksFor(req)
-	var bad *apiError
+	var bad *openai.Error
 	if errors.As(err, &bad) {
 		err = &QuestionError{strings.TrimPrefix(bad.Message, "prompt 0: ")}
 	}
@@ -174,7 +176,7 @@ func (c *Conversation) say(ctx context.Context, t turn, show func(text string) e
 	if err != nil {
 		return Answer{}, err
 	}
-	t.answer, t.said = Answer{Prompt: len(asks[0].Prompt), Seed: *req.seed}, rollout.Completion{}
+	t.answer, t.said = Answer{Prompt: len(asks[0].Prompt), Seed: *req.Seed}, rollout.Completion{}
 	if err := s.tell(ctx, &t, asks[0].Stop, show); err != nil {
 		return Answer{}, err
 	}
@@ -183,13 +185,13 @@ func (c *Conversation) say(ctx context.Context, t turn, show func(text string) e
 }
 
 // request returns what the endpoint would be asked for a turn after others.
-func (c *Conversation) request(before []turn, t *turn) (*request, error) {
+func (c *Conversation) request(before []turn, t *turn) (*openai.Request, error) {
 	o := c.Sampling
-	r := &request{chat: c.x.Chats(), fills: true, n: 1, scored: o.Scored, top: o.Top, seed: o.Seed,
-		params: rollout.Params{Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, MinP: o.MinP,
+	r := &openai.Request{Chat: c.x.Chats(), Fills: true, N: 1, Scored: o.Scored, Top: o.Top, Seed: o.Seed,
+		Params: rollout.Params{Temperature: o.Temperature, TopP: o.TopP, TopK: o.TopK, MinP: o.MinP,
 			Penalties: o.Penalties, MinNewTokens: o.Least}}
 	if o.New > 0 {
-		r.most = &o.New
+		r.Most = &o.New
 	}
 	var seed int64
 	if o.Seed != nil {
@@ -199,20 +201,20 @@ func (c *Conversation) request(before []turn, t *turn) (*request, error) {
 		_, _ = rand.Read(b[:])                              // never fails
 		seed = int64(binary.LittleEndian.Uint32(b[:]) >> 1) // short enough to type
 	}
-	r.seed = &seed
-	if !r.chat {
-		r.texts = []string{t.text}
+	r.Seed = &seed
+	if !r.Chat {
+		r.Texts = []string{t.text}
 		return r, nil
 	}
 	all := append(before[:len(before):len(before)], *t)
 	if c.System != "" && all[0].problem == nil {
-		r.messages = append(r.messages, rollout.Message{Role: "system", Content: c.System})
+		r.Messages = append(r.Messages, rollout.Message{Role: "system", Content: c.System})
 	}
-	r.tools = all[0].tools
+	r.Tools = all[0].tools
 	for i, x := range all {
-		r.messages = append(r.messages, x.messages...)
+		r.Messages = append(r.Messages, x.messages...)
 		if i < len(before) {
-			r.messages = append(r.messages, rollout.Message{Role: "assistant", Content: x.answer.Text})
+			r.Messages = append(r.Messages, rollout.Message{Role: "assistant", Content: x.answer.Text})
 		}
 	}
 	return r, nil

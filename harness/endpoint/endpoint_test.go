@@ -20,6 +20,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/evaluate"
 	"exp/harness/inspect"
+	"exp/harness/openai"
 	"exp/kernels/cpu"
 	"exp/train/checkpoint/checkpointtest"
 )
@@ -421,10 +422,10 @@ func TestRefuses(t *testing.T) {
 		{"completions", `{}`, "prompt", 400}, {"completions", `{"prompt":[]}`, "prompt", 400}, {"completions", `{"prompt":[[]]}`, "prompt", 400},
 		{"completions", `{"prompt":[99999]}`, "prompt", 400}, {"completions", `{"prompt":[-1]}`, "prompt", 400},
 		{"completions", `{"prompt":"` + strings.Repeat("x", 300) + `"}`, "prompt", 400}, {"completions", `{"prompt":"x","logprobs":21}`, "logprobs", 400},
-		{"completions", `{"prompt":"` + strings.Repeat("x", mostBody) + `"}`, "", 413}, {"nothing", `{}`, "", 404},
+		{"completions", `{"prompt":"` + strings.Repeat("x", openai.MostBody) + `"}`, "", 413}, {"nothing", `{}`, "", 404},
 	} {
 		code, text := post(t, h.URL+"/v1/"+tt.path, tt.body)
-		var e struct{ Error apiError }
+		var e struct{ Error openai.Error }
 		if err := json.Unmarshal([]byte(text), &e); err != nil || code != tt.code || e.Error.Message == "" || e.Error.Type == "" ||
 			(e.Error.Param == nil) != (tt.param == "") || tt.param != "" && *e.Error.Param != tt.param {
 			t.Errorf("%.80s: %d %s", tt.body, code, text)

@@ -3,22 +3,20 @@ package endpoint
 import (
 	"context"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net"
 	"net/http"
 	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"exp/harness/openai"
 )
 
 // Limits of the server.
 const (
-	mostBody = 16 << 20 // bytes of a request
 	mostHead = 32 << 10
 	headTime = 5 * time.Second
 	bodyTime = time.Minute
@@ -60,7 +58,7 @@ func NewServer(x *Model, o Options) *Server {
 	s.mux.HandleFunc("POST /v1/chat/completions", sample(true))
 	s.mux.HandleFunc("POST /v1/completions", sample(false))
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: the "+
+		s.refuse(w, r, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: the "+
 			"endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method, r.URL.Path))
 	})
 	return s
@@ -149,11 +147,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
 	case !s.knows(r.Host):
-		s.refuse(w, r, coded(http.StatusMisdirectedRequest, "invalid_request_error", "wrong_host",
+		s.refuse(w, r, openai.Coded(http.StatusMisdirectedRequest, "invalid_request_error", "wrong_host",
 			"this server does not go by the name %s: use the address that exp endpoint printed", r.Host))
 	case s.o.Key != "" && subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")),
 		[]byte("Bearer "+s.o.Key)) != 1:
-		s.refuse(w, r, coded(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key",
+		s.refuse(w, r, openai.Coded(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key",
 			"the API key is missing or wrong: send Authorization: Bearer KEY, with the key of exp endpoint"))
 	case !s.gate.enter():
 		s.refuse(w, r, errStopped)
@@ -180,31 +178,31 @@ func (s *Server) knows(host string) bool {
 // refuse answers with an error.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	e := asAPI(err)
-	if e.status == http.StatusTooManyRequests {
+	if e.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
-	s.log("%s %s: %d %s", r.Method, r.URL.Path, e.status, e.Message)
-	writeJSON(w, e.status, map[string]any{"error": e})
+	s.log("%s %s: %d %s", r.Method, r.URL.Path, e.Status, e.Message)
+	openai.WriteJSON(w, e.Status, map[string]any{"error": e})
 }
 
 // asAPI returns an error as clients read it.
-func asAPI(err error) *apiError {
-	var e *apiError
+func asAPI(err error) *openai.Error {
+	var e *openai.Error
 	var long *LengthError
 	switch {
 	case errors.As(err, &e):
 		return e
 	case errors.As(err, &long):
-		e = coded(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "%v", long)
+		e = openai.Coded(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", "%v", long)
 		e.Param = &long.field
 		return e
 	case errors.Is(err, errBusy):
-		return coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded",
+		return openai.Coded(http.StatusTooManyRequests, "rate_limit_error", "rate_limit_exceeded",
 			"%v: ask again when some have ended, or ask for fewer at once", err)
 	case errors.Is(err, errStopped), errors.Is(err, context.Canceled):
-		return coded(http.StatusServiceUnavailable, "server_error", "stopping", "%v", errStopped)
+		return openai.Coded(http.StatusServiceUnavailable, "server_error", "stopping", "%v", errStopped)
 	}
-	return coded(http.StatusInternalServerError, "server_error", "internal_error", "%v", err)
+	return openai.Coded(http.StatusInternalServerError, "server_error", "internal_error", "%v", err)
 }
 
 func (s *Server) log(format string, args ...any) {
@@ -213,20 +211,8 @@ func (s *Server) log(format string, args ...any) {
 	}
 }
 
-// writeJSON writes an answer; a client that has gone learns nothing.
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer has a number that is not `+
-			`finite: the model's weights are broken","type":"server_error","param":null,"code":"internal_error"}}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
-}
-
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.card()}})
+	openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.card()}})
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +220,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, s.noModel(name))
 		return
 	}
-	writeJSON(w, http.StatusOK, s.card())
+	openai.WriteJSON(w, http.StatusOK, s.card())
 }
 
 // card describes the model.
@@ -244,7 +230,7 @@ func (s *Server) card() any {
 }
 
 func (s *Server) noModel(name string) error {
-	e := coded(http.StatusNotFound, "invalid_request_error", "model_not_found",
+	e := openai.Coded(http.StatusNotFound, "invalid_request_error", "model_not_found",
 		"there is no model %q: the endpoint has %q", name, s.x.name)
 	param := "model"
 	e.Param = &param
@@ -252,23 +238,14 @@ func (s *Server) noModel(name string) error {
 }
 
 // read reads the body of a request to sample.
-func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*request, error) {
-	// Pages of other sites can send forms, but no JSON.
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return nil, bad("", "the header Content-Type must be application/json")
+func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*openai.Request, error) {
+	body, err := openai.ReadBody(w, r)
+	if err != nil {
+		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		return nil, coded(http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large",
-			"the body has over %d MiB", mostBody>>20)
-	case err != nil:
-		return nil, bad("", "the body cannot be read: %v", err)
-	}
-	req, err := readRequest(body, chat, s.x.params)
-	if err == nil && req.model != "" && req.model != s.x.name {
-		err = s.noModel(req.model)
+	req, err := openai.Read(body, chat, s.x.params)
+	if err == nil && req.Model != "" && req.Model != s.x.name {
+		err = s.noModel(req.Model)
 	}
 	return req, err
 }
@@ -294,8 +271,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		s.refuse(w, r, err)
 		return
 	}
-	a := &answer{Server: s, request: req, sampled: running, id: newID(chat), created: begin.Unix()}
-	if req.stream {
+	a := &answer{Server: s, Request: req, sampled: running, id: openai.NewID(chat), created: begin.Unix()}
+	if req.Stream {
 		err = a.stream(r.Context(), w)
 	} else if err = a.whole(r.Context(), w); err != nil {
 		s.refuse(w, r, err)

@@ -1,4 +1,5 @@
-package endpoint
+// Package openai reads requests as OpenAI's API has them, and writes its errors.
+package openai
 
 import (
 	"bytes"
@@ -15,54 +16,54 @@ import (
 	"exp/train/rollout"
 )
 
-// request is what a client asks for.
-type request struct {
-	chat     bool
-	prompts  [][]int32
-	texts    []string // of the prompts, for echo
-	messages []rollout.Message
-	tools    json.RawMessage // that the chat offers, of a problem; clients have none
-	vars     map[string]any
+// Request is what a client asks for.
+type Request struct {
+	Chat     bool
+	Prompts  [][]int32
+	Texts    []string // of the prompts, for echo
+	Messages []rollout.Message
+	Tools    json.RawMessage // that the chat offers, of a problem; clients have none
+	Vars     map[string]any
 
-	model      string
-	params     rollout.Params
-	most       *int // new tokens; nil: the default
-	fills      bool // where most is nil: as many as fit
-	n          int
-	seed       *int64
-	stream     bool
-	usage      bool // at the end of a stream
-	scored     bool
-	top        int
-	echo       bool
-	ends       []int32
-	ignoreEnds bool
+	Model      string
+	Params     rollout.Params
+	Most       *int // new tokens; nil: the default
+	Fills      bool // where most is nil: as many as fit
+	N          int
+	Seed       *int64
+	Stream     bool
+	Usage      bool // at the end of a stream
+	Scored     bool
+	Top        int
+	Echo       bool
+	Ends       []int32
+	IgnoreEnds bool
 }
 
-// apiError is an error as OpenAI's API has it.
-type apiError struct {
-	status  int
+// Error is an error as OpenAI's API has it.
+type Error struct {
+	Status  int     `json:"-"`
 	Message string  `json:"message"`
 	Type    string  `json:"type"`
 	Param   *string `json:"param"`
 	Code    *string `json:"code"`
 }
 
-func (e *apiError) Error() string { return e.Message }
+func (e *Error) Error() string { return e.Message }
 
-// bad returns the error for a field.
-func bad(param, format string, args ...any) *apiError {
-	e := &apiError{status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
+// Bad returns the error for a field.
+func Bad(param, format string, args ...any) *Error {
+	e := &Error{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, args...), Type: "invalid_request_error"}
 	if param != "" {
 		e.Param = &param
 	}
 	return e
 }
 
-// coded returns the error with a status and a code.
-func coded(status int, kind, code, format string, args ...any) *apiError {
-	e := bad("", format, args...)
-	e.status, e.Type, e.Code = status, kind, &code
+// Coded returns the error with a status and a code.
+func Coded(status int, kind, code, format string, args ...any) *Error {
+	e := Bad("", format, args...)
+	e.Status, e.Type, e.Code = status, kind, &code
 	return e
 }
 
@@ -75,11 +76,11 @@ const (
 )
 
 // field reads the value of a field.
-type field func(r *request, raw json.RawMessage) error
+type field func(r *Request, raw json.RawMessage) error
 
 // into reads a value of some type.
-func into[T any](what string, set func(r *request, v T) error) field {
-	return func(r *request, raw json.RawMessage) error {
+func into[T any](what string, set func(r *Request, v T) error) field {
+	return func(r *Request, raw json.RawMessage) error {
 		var v T
 		if json.Unmarshal(raw, &v) != nil {
 			return fmt.Errorf("must be %s, not %s", what, short(raw))
@@ -90,7 +91,7 @@ func into[T any](what string, set func(r *request, v T) error) field {
 
 // only accepts the values that change nothing.
 func only(why string, values ...string) field {
-	return func(_ *request, raw json.RawMessage) error {
+	return func(_ *Request, raw json.RawMessage) error {
 		var b bytes.Buffer
 		if json.Compact(&b, raw) == nil && slices.Contains(values, b.String()) {
 			return nil
@@ -106,49 +107,49 @@ func short(raw []byte) string {
 	return string(raw)
 }
 
-// number reads a number within bounds.
-func number(lo, hi float64, set func(r *request, v float64)) field {
-	return into("a number", func(r *request, v float64) error {
+// number reads a number Within bounds.
+func number(lo, hi float64, set func(r *Request, v float64)) field {
+	return into("a number", func(r *Request, v float64) error {
 		set(r, v)
-		return within(lo, hi, v)
+		return Within(lo, hi, v)
 	})
 }
 
-// within returns an error for a number out of bounds.
-func within(lo, hi, v float64) error {
+// Within returns an error for a number out of bounds.
+func Within(lo, hi, v float64) error {
 	if !(v >= lo && v <= hi) {
 		return fmt.Errorf("is %g, must be %g to %g", v, lo, hi)
 	}
 	return nil
 }
 
-func goodTemperature(v float64) error {
+func GoodTemperature(v float64) error {
 	if v != 0 && !(v >= 1e-3 && v <= 100) {
 		return fmt.Errorf("is %g, must be 0 for the likeliest tokens, or 0.001 to 100", v)
 	}
 	return nil
 }
 
-// mostPenalty bounds presence and frequency penalties, as in OpenAI's API.
-const mostPenalty = 2
+// MostPenalty bounds presence and frequency penalties, as in OpenAI's API.
+const MostPenalty = 2
 
-func goodRepetition(v float64) error {
+func GoodRepetition(v float64) error {
 	if !(v > 0 && v <= 100) {
 		return fmt.Errorf("is %g, must be above 0 and at most 100; 1 is off", v)
 	}
 	return nil
 }
 
-func goodTopP(v float64) error {
+func GoodTopP(v float64) error {
 	if !(v > 0 && v <= 1) {
 		return fmt.Errorf("is %g, must be above 0 and at most 1", v)
 	}
 	return nil
 }
 
-// whole reads an integer within bounds.
-func whole(lo, hi int64, set func(r *request, v int)) field {
-	return into("an integer", func(r *request, v int64) error {
+// whole reads an integer Within bounds.
+func whole(lo, hi int64, set func(r *Request, v int)) field {
+	return into("an integer", func(r *Request, v int64) error {
 		if v < lo || v > hi {
 			return fmt.Errorf("is %d, must be %d to %d", v, lo, hi)
 		}
@@ -157,52 +158,52 @@ func whole(lo, hi int64, set func(r *request, v int)) field {
 	})
 }
 
-func truth(set func(r *request, v bool)) field {
-	return into("true or false", func(r *request, v bool) error { set(r, v); return nil })
+func truth(set func(r *Request, v bool)) field {
+	return into("true or false", func(r *Request, v bool) error { set(r, v); return nil })
 }
 
-// mostInt bounds integers that have no limit of their own.
-const mostInt = math.MaxInt32
+// MostInt bounds integers that have no limit of their own.
+const MostInt = math.MaxInt32
 
 // fields returns the fields of both kinds of requests.
 func fields() map[string]field {
-	anything := func(*request, json.RawMessage) error { return nil }
+	anything := func(*Request, json.RawMessage) error { return nil }
 	return map[string]field{
-		"model": into("a text", func(r *request, v string) error { r.model = v; return nil }),
-		"temperature": into("a number", func(r *request, v float64) error {
-			r.params.Temperature = v
-			return goodTemperature(v)
+		"model": into("a text", func(r *Request, v string) error { r.Model = v; return nil }),
+		"temperature": into("a number", func(r *Request, v float64) error {
+			r.Params.Temperature = v
+			return GoodTemperature(v)
 		}),
-		"top_p": into("a number", func(r *request, v float64) error {
-			r.params.TopP = v
-			return goodTopP(v)
+		"top_p": into("a number", func(r *Request, v float64) error {
+			r.Params.TopP = v
+			return GoodTopP(v)
 		}),
-		"min_p":      number(0, 1, func(r *request, v float64) { r.params.MinP = v }),
-		"top_k":      whole(-1, mostInt, func(r *request, v int) { r.params.TopK = max(0, v) }),
-		"max_tokens": whole(0, mostInt, func(r *request, v int) { r.most = &v }),
-		"n":          whole(1, mostChoices, func(r *request, v int) { r.n = v }),
-		"seed":       into("an integer", func(r *request, v int64) error { r.seed = &v; return nil }),
-		"stream":     truth(func(r *request, v bool) { r.stream = v }),
-		"ignore_eos": truth(func(r *request, v bool) { r.ignoreEnds = v }),
+		"min_p":      number(0, 1, func(r *Request, v float64) { r.Params.MinP = v }),
+		"top_k":      whole(-1, MostInt, func(r *Request, v int) { r.Params.TopK = max(0, v) }),
+		"max_tokens": whole(0, MostInt, func(r *Request, v int) { r.Most = &v }),
+		"n":          whole(1, mostChoices, func(r *Request, v int) { r.N = v }),
+		"seed":       into("an integer", func(r *Request, v int64) error { r.Seed = &v; return nil }),
+		"stream":     truth(func(r *Request, v bool) { r.Stream = v }),
+		"ignore_eos": truth(func(r *Request, v bool) { r.IgnoreEnds = v }),
 		"stop":       readStop,
-		"stop_token_ids": into("a list of token ids", func(r *request, v []int32) error {
-			r.ends = v
+		"stop_token_ids": into("a list of token ids", func(r *Request, v []int32) error {
+			r.Ends = v
 			return nil
 		}),
 		"stream_options": readStreamOptions,
 		"user":           anything, "metadata": anything,
 		"store": only("nothing is stored", "false"),
-		"presence_penalty": number(-mostPenalty, mostPenalty, func(r *request, v float64) {
-			r.params.Penalties.Presence = v
+		"presence_penalty": number(-MostPenalty, MostPenalty, func(r *Request, v float64) {
+			r.Params.Penalties.Presence = v
 		}),
-		"frequency_penalty": number(-mostPenalty, mostPenalty, func(r *request, v float64) {
-			r.params.Penalties.Frequency = v
+		"frequency_penalty": number(-MostPenalty, MostPenalty, func(r *Request, v float64) {
+			r.Params.Penalties.Frequency = v
 		}),
-		"repetition_penalty": into("a number", func(r *request, v float64) error {
-			r.params.Penalties.Repetition = v
-			return goodRepetition(v)
+		"repetition_penalty": into("a number", func(r *Request, v float64) error {
+			r.Params.Penalties.Repetition = v
+			return GoodRepetition(v)
 		}),
-		"min_tokens":          whole(0, mostInt, func(r *request, v int) { r.params.MinNewTokens = v }),
+		"min_tokens":          whole(0, MostInt, func(r *Request, v int) { r.Params.MinNewTokens = v }),
 		"logit_bias":          into("an object of token ids and numbers", readBias),
 		"skip_special_tokens": only("special tokens have no text", "true"),
 	}
@@ -214,38 +215,38 @@ func chatFields() map[string]field {
 	m := fields()
 	m["messages"] = into("a list of messages, objects with role and content", readMessages)
 	m["max_completion_tokens"] = m["max_tokens"]
-	m["logprobs"] = truth(func(r *request, v bool) { r.scored = v })
-	m["top_logprobs"] = whole(0, generate.MostTop, func(r *request, v int) { r.top = v })
+	m["logprobs"] = truth(func(r *Request, v bool) { r.Scored = v })
+	m["top_logprobs"] = whole(0, generate.MostTop, func(r *Request, v int) { r.Top = v })
 	m["tools"], m["functions"] = only(tools, "[]"), only(tools, "[]")
 	m["tool_choice"], m["parallel_tool_calls"] = only(tools, `"none"`, `"auto"`), only(tools, "true", "false")
 	m["response_format"] = only("answers are free text", `{"type":"text"}`)
 	m["add_generation_prompt"] = only("the assistant answers", "true")
 	m["continue_final_message"] = only("the assistant answers", "false")
-	m["chat_template_kwargs"] = into("an object", func(r *request, v map[string]any) error { r.vars = v; return nil })
+	m["chat_template_kwargs"] = into("an object", func(r *Request, v map[string]any) error { r.Vars = v; return nil })
 	return m
 }
 
 func textFields() map[string]field {
 	m := fields()
 	m["prompt"] = readPrompt
-	m["echo"] = truth(func(r *request, v bool) { r.echo = v })
-	m["logprobs"] = whole(0, generate.MostTop, func(r *request, v int) { r.scored, r.top = true, v })
+	m["echo"] = truth(func(r *Request, v bool) { r.Echo = v })
+	m["logprobs"] = whole(0, generate.MostTop, func(r *Request, v int) { r.Scored, r.Top = true, v })
 	m["best_of"] = only("n completions are sampled and all returned", "1")
 	m["suffix"] = only("the endpoint only continues texts", `""`)
 	m["add_special_tokens"] = only("prompts begin as in training", "true")
 	return m
 }
 
-// readRequest reads the body of a request, which has the parameters of p where it names none.
-func readRequest(body []byte, chat bool, p rollout.Params) (*request, error) {
-	r := &request{chat: chat, n: 1, params: p}
+// Read reads the body of a request, which has the parameters of p where it names none.
+func Read(body []byte, chat bool, p rollout.Params) (*Request, error) {
+	r := &Request{Chat: chat, N: 1, Params: p}
 	known := textFields()
 	if chat {
 		known = chatFields()
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(body, &given); err != nil {
-		return nil, bad("", "the body must be a JSON object: %v", err)
+		return nil, Bad("", "the body must be a JSON object: %v", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		raw := given[name]
@@ -254,28 +255,28 @@ func readRequest(body []byte, chat bool, p rollout.Params) (*request, error) {
 		}
 		read, ok := known[name]
 		if !ok {
-			return nil, bad(name, "%q is not supported: leave it out", name)
+			return nil, Bad(name, "%q is not supported: leave it out", name)
 		}
 		if err := read(r, raw); err != nil {
-			return nil, bad(name, "%s %v", name, err)
+			return nil, Bad(name, "%s %v", name, err)
 		}
 	}
 	switch {
-	case chat && len(r.messages) == 0:
-		return nil, bad("messages", "messages is missing: at least one is needed")
+	case chat && len(r.Messages) == 0:
+		return nil, Bad("messages", "messages is missing: at least one is needed")
 	case !chat && given["prompt"] == nil:
-		return nil, bad("prompt", "prompt is missing")
-	case chat && r.top > 0 && !r.scored:
-		return nil, bad("top_logprobs", "top_logprobs needs logprobs: true")
-	case r.usage && !r.stream:
-		return nil, bad("stream_options", "stream_options needs stream: true")
-	case r.most != nil && *r.most == 0 && !r.echo:
-		return nil, bad("max_tokens", "max_tokens is 0, must be at least 1, unless a prompt is echoed")
+		return nil, Bad("prompt", "prompt is missing")
+	case chat && r.Top > 0 && !r.Scored:
+		return nil, Bad("top_logprobs", "top_logprobs needs logprobs: true")
+	case r.Usage && !r.Stream:
+		return nil, Bad("stream_options", "stream_options needs stream: true")
+	case r.Most != nil && *r.Most == 0 && !r.Echo:
+		return nil, Bad("max_tokens", "max_tokens is 0, must be at least 1, unless a prompt is echoed")
 	}
 	return r, nil
 }
 
-func readStop(r *request, raw json.RawMessage) error {
+func readStop(r *Request, raw json.RawMessage) error {
 	var one string
 	var list []string
 	if json.Unmarshal(raw, &one) == nil {
@@ -291,32 +292,32 @@ func readStop(r *request, raw json.RawMessage) error {
 			return fmt.Errorf("has an empty text, which would end every answer")
 		}
 	}
-	r.params.Stop = list
+	r.Params.Stop = list
 	return nil
 }
 
 // mostBias bounds biases and their values, as in OpenAI's API.
 const mostBias = 100
 
-func readBias(r *request, list map[string]float64) error {
+func readBias(r *Request, list map[string]float64) error {
 	if len(list) > mostBiases {
 		return fmt.Errorf("has %d tokens, at most %d", len(list), mostBiases)
 	}
-	r.params.Bias = nil
+	r.Params.Bias = nil
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		id, err := strconv.ParseInt(name, 10, 32)
 		if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
 			return fmt.Errorf("has %q, which is no token id", name)
 		}
-		if err := within(-mostBias, mostBias, list[name]); err != nil {
+		if err := Within(-mostBias, mostBias, list[name]); err != nil {
 			return fmt.Errorf("of token %d %w", id, err)
 		}
-		r.params.Bias = append(r.params.Bias, rollout.Bias{Token: int32(id), Add: list[name]})
+		r.Params.Bias = append(r.Params.Bias, rollout.Bias{Token: int32(id), Add: list[name]})
 	}
 	return nil
 }
 
-func readStreamOptions(r *request, raw json.RawMessage) error {
+func readStreamOptions(r *Request, raw json.RawMessage) error {
 	var o map[string]bool
 	if json.Unmarshal(raw, &o) != nil {
 		return fmt.Errorf(`must be {"include_usage": true}, not %s`, short(raw))
@@ -326,12 +327,12 @@ func readStreamOptions(r *request, raw json.RawMessage) error {
 			return fmt.Errorf("has %q, which is not supported", name)
 		}
 	}
-	r.usage = o["include_usage"]
+	r.Usage = o["include_usage"]
 	return nil
 }
 
 // readMessages sets the messages of a chat; the texts of a content in parts become one.
-func readMessages(r *request, list []rollout.Message) error {
+func readMessages(r *Request, list []rollout.Message) error {
 	for i, m := range list {
 		if len(m.Parts) == 0 || string(m.Parts) == "null" {
 			continue
@@ -352,127 +353,29 @@ func readMessages(r *request, list []rollout.Message) error {
 		}
 		list[i].Content, list[i].Parts = strings.Join(texts, "\n"), nil
 	}
-	r.messages = list
+	r.Messages = list
 	return nil
 }
 
 // readPrompt reads a text, token ids, or a list of either.
-func readPrompt(r *request, raw json.RawMessage) error {
+func readPrompt(r *Request, raw json.RawMessage) error {
 	var text string
 	var ids []int32
 	var lists [][]int32
 	switch {
 	case json.Unmarshal(raw, &text) == nil:
-		r.texts = []string{text}
+		r.Texts = []string{text}
 	case json.Unmarshal(raw, &ids) == nil && len(ids) > 0:
-		r.prompts = [][]int32{ids}
-	case json.Unmarshal(raw, &r.texts) == nil && len(r.texts) > 0:
+		r.Prompts = [][]int32{ids}
+	case json.Unmarshal(raw, &r.Texts) == nil && len(r.Texts) > 0:
 	case json.Unmarshal(raw, &lists) == nil && len(lists) > 0:
-		r.texts, r.prompts = nil, lists
+		r.Texts, r.Prompts = nil, lists
 	default:
 		return fmt.Errorf("must be a text, a list of token ids, or a list of texts or of such lists, none of them "+
 			"empty, not %s", short(raw))
 	}
-	if n := max(len(r.texts), len(r.prompts)); n > mostPrompts {
+	if n := max(len(r.Texts), len(r.Prompts)); n > mostPrompts {
 		return fmt.Errorf("has %d prompts, at most %d", n, mostPrompts)
 	}
-	return nil
-}
-
-// defaultTexts is the default of max_tokens for texts that are continued, as in OpenAI's API.
-const defaultTexts = 16
-
-// asksFor returns the samplers' requests, one for each prompt.
-func (x *Model) asksFor(r *request) (list []*generate.Ask, err error) {
-	if err := x.encode(r); err != nil {
-		return nil, err
-	}
-	for _, id := range r.ends {
-		if id < 0 || int(id) >= x.vocab {
-			return nil, bad("stop_token_ids", "stop_token_ids has %d, the model's tokens are 0 to %d", id, x.vocab-1)
-		}
-	}
-	for _, b := range r.params.Bias {
-		if int(b.Token) >= x.vocab {
-			return nil, bad("logit_bias", "logit_bias has token %d, the model's are 0 to %d", b.Token, x.vocab-1)
-		}
-	}
-	if r.params.Stop == nil {
-		r.params.Stop = x.ends
-	}
-	name := "prompt"
-	if r.chat {
-		name = "messages"
-	}
-	for i, ids := range r.prompts {
-		room := x.context - len(ids)
-		most := min(defaultTexts, room)
-		switch {
-		case r.most != nil:
-			most = *r.most
-		case r.chat || r.fills:
-			most = room
-		}
-		if len(ids) == 0 {
-			return nil, bad(name, "%s: prompt %d has no tokens", name, i)
-		}
-		none := r.most != nil && *r.most == 0 // which needs no room
-		if room < most || room < 1 && !none {
-			return nil, &LengthError{name, len(ids), max(1, most), x.context}
-		}
-		a := &generate.Ask{Request: rollout.Request{Prompt: ids, Seeds: seeds(r.seed, r.n)}, Params: r.params,
-			Ends: r.ends, IgnoreEnds: r.ignoreEnds, Scored: r.scored, Prompted: r.scored && r.echo, Top: r.top}
-		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
-		if a.MinNewTokens > a.MaxNewTokens {
-			return nil, bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, or "+
-				"raise max_tokens", a.MinNewTokens, a.MaxNewTokens)
-		}
-		if err := x.engine.Check(a); err != nil {
-			return nil, bad(name, "%v", strings.TrimPrefix(err.Error(), "generate: "))
-		}
-		list = append(list, a)
-	}
-	return list, nil
-}
-
-// LengthError says that a prompt and its answer are too long.
-type LengthError struct {
-	field                string // of the request
-	Prompt, New, Context int    // tokens of the prompt, those asked for, and the most of both
-}
-
-func (e *LengthError) Error() string {
-	return fmt.Sprintf("%s has %d tokens, and %d are asked for: the endpoint reads at most %d together (exp endpoint "+
-		"--context, or the model's positions); ask for less, or shorten %[1]s", e.field, e.Prompt, e.New, e.Context)
-}
-
-// encode sets the prompts' tokens.
-func (x *Model) encode(r *request) error {
-	if !r.chat {
-		for i, text := range r.texts {
-			ids, err := x.prompts.EncodeText(text)
-			if err != nil {
-				return bad("prompt", "prompt %d: %v", i, err)
-			}
-			r.prompts = append(r.prompts, ids)
-		}
-		return nil
-	}
-	if !x.prompts.Chats() {
-		return bad("messages", "prompts are plain text: the model has no chat template, or its run used none. "+
-			"Ask /v1/completions, or give one with --template FILE (--template auto takes the model's own)")
-	}
-	p := x.prompts
-	if r.vars != nil {
-		var err error
-		if p, err = p.WithVars(r.vars); err != nil {
-			return bad("chat_template_kwargs", "chat_template_kwargs: %v", err)
-		}
-	}
-	ids, err := p.EncodeChat(r.messages, r.tools, true)
-	if err != nil {
-		return bad("messages", "messages: %v", err)
-	}
-	r.prompts = [][]int32{ids}
 	return nil
 }
