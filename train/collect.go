@@ -344,7 +344,7 @@ func (t *Trainer) collectGreedy(ctx context.Context, step int, got *collected, t
 	clock.lap("gen")
 	greedy := make([]Trajectory, len(problems))
 	for i, p := range problems {
-		greedy[i] = Trajectory{Problem: p, Prompt: reqs[i].Prompt, Completion: &out[i][0]}
+		greedy[i] = Trajectory{Problem: p, Prompt: out[i][0].PromptOf(reqs[i].Prompt), Completion: &out[i][0]}
 	}
 	if err := t.grade(ctx, step, greedy, &got.events); err != nil {
 		return fmt.Errorf("grading the baseline: %w", err)

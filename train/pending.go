@@ -41,6 +41,7 @@ type PendingRow struct {
 	Text      ExactText      `json:"text"`
 	Finish    rollout.Finish `json:"finish"`
 	Inserted  []rollout.Span `json:"inserted,omitempty"`
+	Asked     *rollout.Asked `json:"asked,omitempty"`
 	Verdict   PendingVerdict `json:"verdict"`
 }
 
@@ -100,6 +101,7 @@ func pendingOf(c *collected) Pending {
 			Tokens:   littleEndian(t.Completion.Tokens),
 			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
 			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish, Inserted: t.Completion.Inserted,
+			Asked:   t.Completion.Asked,
 			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
 	}
 	for _, e := range c.events {
@@ -129,7 +131,7 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		if !ok {
 			return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", r.Problem)
 		}
-		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish, Inserted: r.Inserted}
+		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish, Inserted: r.Inserted, Asked: r.Asked}
 		if err := fromLittleEndian(&done.Tokens, r.Tokens); err != nil {
 			return nil, err
 		}
@@ -141,7 +143,7 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		}
 		verdict := r.Verdict.Verdict
 		verdict.Answer, verdict.Reason = string(r.Verdict.Answer), string(r.Verdict.Reason)
-		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: t.prompt[at],
+		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: done.PromptOf(t.prompt[at]),
 			Completion: done, Verdict: verdict})
 	}
 	for _, at := range p.Groups {

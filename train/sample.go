@@ -39,7 +39,7 @@ func (t *Trainer) sample(ctx context.Context, step int, problems []int, n int) (
 				return nil, &NonFiniteError{Step: step, Problem: t.Problems[p].ID, Sample: k, Token: at,
 					LogProb: out[i][k].LogProbs[at]}
 			}
-			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: t.prompt[p],
+			traj = append(traj, Trajectory{Problem: &t.Problems[p], Sample: k, Prompt: out[i][k].PromptOf(t.prompt[p]),
 				Completion: &out[i][k]})
 		}
 	}

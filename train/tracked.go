@@ -32,6 +32,7 @@ type Tracked struct {
 	Tokens   []byte         `json:"tokens,omitempty"`
 	LogProbs []byte         `json:"logprobs,omitempty"`
 	Inserted []rollout.Span `json:"inserted,omitempty"`
+	Asked    *rollout.Asked `json:"asked,omitempty"`
 }
 
 // newTracker returns the tracker of the configured estimator; nil if it has none.
@@ -158,7 +159,7 @@ func (t *Trainer) track(step int, all []Trajectory) (map[*rollout.Problem]float6
 		known.BetaValue = known.Update(rho, tr.Verdict.Reward)
 		if !x.Constant() {
 			known.last = &rollout.Completion{Tokens: tr.Completion.Tokens, LogProbs: tr.Completion.LogProbs,
-				Inserted: tr.Completion.Inserted}
+				Inserted: tr.Completion.Inserted, Asked: tr.Completion.Asked}
 		}
 	}
 	if n == 0 {
@@ -181,7 +182,7 @@ func (t *Trainer) distances(step int, problems []int) []float64 {
 	var place []int
 	for i, p := range problems {
 		if last := t.tracker.known[p].last; last != nil {
-			again = append(again, Trajectory{Problem: &t.Problems[p], Prompt: t.prompt[p], Completion: last,
+			again = append(again, Trajectory{Problem: &t.Problems[p], Prompt: last.PromptOf(t.prompt[p]), Completion: last,
 				Verdict: rollout.Verdict{Status: rollout.Graded}})
 			place = append(place, i)
 		}
@@ -208,7 +209,7 @@ func (x *tracker) state(problems []rollout.Problem) (list []Tracked) {
 		s := Tracked{Problem: problems[i].ID, BetaValue: k.BetaValue}
 		if k.last != nil {
 			s.Tokens, s.LogProbs = littleEndian(k.last.Tokens), littleEndian(k.last.LogProbs)
-			s.Inserted = k.last.Inserted
+			s.Inserted, s.Asked = k.last.Inserted, k.last.Asked
 		}
 		list = append(list, s)
 	}
@@ -235,7 +236,7 @@ func (t *Trainer) restoreTracker(s State) error {
 		if k.Tokens == nil {
 			continue
 		}
-		last := &rollout.Completion{Inserted: k.Inserted}
+		last := &rollout.Completion{Inserted: k.Inserted, Asked: k.Asked}
 		if err := errors.Join(fromLittleEndian(&last.Tokens, k.Tokens),
 			fromLittleEndian(&last.LogProbs, k.LogProbs)); err != nil {
 			return err

@@ -323,11 +323,15 @@ func detOf(s *train.Step) ident.Det {
 	return det
 }
 
-// RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order.
+// RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order. Prompts that
+// agents wrote are among the tokens, after their negative lengths.
 func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 	var ids []int32
 	var values []float32
 	for _, c := range all {
+		if c.Asked != nil {
+			ids = append(append(ids, -int32(len(c.Asked.Tokens))), c.Asked.Tokens...)
+		}
 		ids = append(append(ids, int32(len(c.Tokens))), c.Tokens...)
 		values = append(values, c.LogProbs...)
 	}

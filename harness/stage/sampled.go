@@ -207,8 +207,8 @@ func (e *Env) rewardAgain(m *model.Model, reqs []rollout.Request, prompts *promp
 		v := &verdicts[i]
 		train.KeepFinite(v)
 		out[i].Verdict = v
-		all[i] = train.Trajectory{Problem: reqs[i].Problem, Prompt: reqs[i].Prompt, Completion: &out[i].Completion,
-			Verdict: *v}
+		all[i] = train.Trajectory{Problem: reqs[i].Problem, Prompt: out[i].Completion.PromptOf(reqs[i].Prompt),
+			Completion: &out[i].Completion, Verdict: *v}
 	}
 	var answer func(*rollout.Problem, *rollout.Completion) (*train.Answer, error)
 	if conf.Self.ReadsAnswers() {

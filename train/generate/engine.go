@@ -14,7 +14,8 @@
 // affects results: a completion depends on weights, prompt, seed and parameters alone.
 //
 // With an environment (rollout.Environment) a completion has turns: what a tool says is inserted
-// after the call, computed like a prompt, and the completion goes on.
+// after the call, computed like a prompt, and the completion goes on. An agent (rollout.Agent)
+// asks for the turns of a completion itself, as clients of Serve ask.
 package generate
 
 import (
@@ -184,6 +185,9 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	done func(n int)) ([][]rollout.Completion, error) {
 	if err := e.check(reqs, p, e.opt.MaxTokens); err != nil {
 		return nil, err
+	}
+	if p.Agent != nil {
+		return e.play(ctx, reqs, p, done)
 	}
 	if err := e.drafts.agree(e.opt.Products); err != nil {
 		return nil, fmt.Errorf("generate: %w", err)

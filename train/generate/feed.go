@@ -17,7 +17,7 @@ const MostTop = 20
 // the same prompt, seeds and parameters, whatever else is sampled at the time.
 type Ask struct {
 	rollout.Request
-	rollout.Params // no Environment
+	rollout.Params // no Environment, no Agent
 
 	Ends       []int32 // further tokens that end a completion
 	IgnoreEnds bool    // the vocabulary's end tokens do not
@@ -91,12 +91,17 @@ func (o Options) FeedBytes(c model.Config, operand kernels.DType) int {
 func (o Options) scoredAtOnce() int { return min(o.Rows(), 256) }
 
 // Serve samples the requests that come until ctx ends; its error is then ctx's. Each has passed Check.
-func (e *Engine) Serve(ctx context.Context, asks <-chan *Ask) (err error) {
+func (e *Engine) Serve(ctx context.Context, asks <-chan *Ask) error { return e.serve(ctx, asks, true) }
+
+// serve is Serve. Where requests may not be scored, it takes no memory for that.
+func (e *Engine) serve(ctx context.Context, asks <-chan *Ask, scored bool) (err error) {
 	f := &feed{e: e}
-	if f.scorer, err = model.NewScorer(e.be, e.m.Config, e.opt.scoredAtOnce(), MostTop); err != nil {
-		return err
+	if scored {
+		if f.scorer, err = model.NewScorer(e.be, e.m.Config, e.opt.scoredAtOnce(), MostTop); err != nil {
+			return err
+		}
+		defer f.scorer.Close()
 	}
-	defer f.scorer.Close()
 	e.pages.reset()
 	e.state.reset()
 	e.drafts.reset()

@@ -53,6 +53,10 @@ type Completion struct {
 	Finish Finish
 	// Inserted are the parts that the environment wrote, in order; none if it never did.
 	Inserted []Span
+	// Asked is the prompt that an agent wrote; nil: the problem's.
+	Asked *Asked
+	// Said is the agent's verdict; nil: a grader judges.
+	Said *Verdict
 }
 
 // Span is a part of a completion: Tokens[Start:End], and TextStart to TextEnd in bytes of Text.

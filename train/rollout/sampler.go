@@ -9,7 +9,7 @@ type Request struct {
 	// Seeds has one entry per wanted completion. A completion depends on the weights, the
 	// prompt, its seed and the Params alone, not on other requests or other seeds.
 	Seeds []uint64
-	// Problem is the problem that the prompt asks; only an Environment reads it.
+	// Problem is the problem that the prompt asks; only an Environment or an Agent reads it.
 	Problem *Problem
 }
 
@@ -26,6 +26,8 @@ type Params struct {
 	Stop         []string // end a completion where one of these appears in its text
 	// Environment writes between turns; nil: a completion is one turn. MaxNewTokens covers what it writes.
 	Environment Environment
+	// Agent asks for the turns; nil: the requests' prompts do. There is no Environment then.
+	Agent Agent
 }
 
 // Penalties change the logits of tokens that were there before, in every draw, before the temperature and the filters.
