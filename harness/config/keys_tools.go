@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Keys of the tools that a policy calls within a completion.
 
@@ -22,8 +25,6 @@ func toolsKeys() []Key {
 		{Path: toolsPath + "answer", Kind: String, List: true, Pattern: anyText(),
 			Default: is([]string{"\n<interpreter>\n", "\n</interpreter>\n"}), When: ofFormat("tags"),
 			Help: "the two texts around an answer"},
-		{Path: toolsPath + "max_turns", Kind: Int, Default: is(5), Range: atLeast(1), Unit: "turns",
-			Help: "turns of the policy; a call at the end of the last one ends the completion"},
 		{Path: toolsPath + "max_calls", Kind: Int, Default: is(1), Range: atLeast(1), Unit: "calls",
 			When: ofFormat("hermes"),
 			Help: "calls of a turn that are answered, in order; further ones are dropped"},
@@ -39,24 +40,36 @@ func toolsKeys() []Key {
 		{Path: toolsPath + "mem_limit", Kind: Size, Default: is(512 << 20), Range: atLeast(1 << 20),
 			Help: "memory that a program and its processes may use"},
 	})
-	command := block(ofKind("command"), at(Train, EvalGen), []Key{
+	programs := block(ofKind("command", "agent"), at(Train, EvalGen), []Key{
 		{Path: toolsPath + "command", Kind: String, List: true,
-			Help: "program and arguments that answer calls, one JSON line in and one out for each"},
+			Help: "program and arguments that answer calls, or play episodes: one JSON line in and one out for each"},
 		{Path: toolsPath + "files", Kind: String, List: true, Default: is([]string{}), Role: External,
 			Help: "files and folders that the program reads in addition to those on its command line"},
-		{Path: toolsPath + "workers", Kind: Int, Default: is(1), Range: between(1, 256), Unit: "processes",
+		{Path: toolsPath + "workers", Kind: Int, Default: by(toolsPath+"kind", is(1), when("agent", is(32))),
+			Range: between(1, 256), Unit: "processes", Role: Nonsemantic,
+			Help: "copies of the program that run at once; agents play as many episodes"},
+		{Path: toolsPath + "limit", Kind: Duration,
+			Default: by(toolsPath+"kind", is(time.Minute), when("agent", is(10*time.Minute))), Range: above(0),
 			Role: Nonsemantic,
-			Help: "copies of the program that run at once"},
-		{Path: toolsPath + "limit", Kind: Duration, Default: is(time.Minute), Range: above(0), Role: Nonsemantic,
-			Help: "longest time for an answer; then the program is restarted and asked again"},
+			Help: "longest time for an answer, or an episode; then the program is restarted and asked again"},
 		{Path: toolsPath + "retries", Kind: Int, Default: is(2), Range: between(0, 100), Role: Nonsemantic,
-			Help: "how often to ask again about a call after the program died or fell silent"},
+			Help: "how often to ask again about a call or an episode after the program died or fell silent"},
 	})
-	kind := Key{Path: toolsPath + "kind", Kind: Enum, Words: []string{None, "python", "command"},
+	turns := block(ofKind("python", "command", "agent"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "max_turns", Kind: Int, Default: by(toolsPath+"kind", is(5), when("agent", is(50))),
+			Range: atLeast(1), Unit: "turns",
+			Help: "turns of the policy; a call at the end of the last one ends the completion"},
+	})
+	agent := block(ofKind("agent"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "conversations", Kind: Enum, Words: []string{"one", "last"}, Default: is("one"),
+			Help: "one: a request that does not continue an episode's conversation is an error; last: it begins " +
+				"another, and the last one is the completion"},
+	})
+	kind := Key{Path: toolsPath + "kind", Kind: Enum, Words: []string{None, "python", "command", "agent"},
 		Default: is(None), Stages: at(Train, EvalGen),
 		Help: "what answers the policy's calls within a completion: nothing, Python in the sandbox, or a program " +
-			"of yours"}
-	return append(append(append([]Key{kind}, used...), python...), command...)
+			"of yours; or an agent, a program of yours that asks the policy itself"}
+	return slices.Concat([]Key{kind}, used, turns, python, programs, agent)
 }
 
 // anyText allows empty texts, too.
@@ -81,7 +94,7 @@ func toolsChecks() []check {
 			return "", ""
 		}},
 		{[]string{toolsPath + "command"}, func(r *Run) (string, string) {
-			if t := r.Rollout.Tools; t.Kind == "command" && (len(t.Command) == 0 || t.Command[0] == "") {
+			if t := r.Rollout.Tools; t.Program() && (len(t.Command) == 0 || t.Command[0] == "") {
 				return toolsPath + "command names no program",
 					"list the program and its arguments: [./my-tool, --strict]"
 			}
@@ -98,6 +111,13 @@ func toolsChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{toolsPath + "kind", "compute.rollout_tensor_parallel"}, func(r *Run) (string, string) {
+			if r.Rollout.Tools.Agent() && r.Compute.SampleTensor() > 1 {
+				return toolsPath + "kind is agent, whose requests come at any time, but ranks that share products take " +
+					"every step together", "compute.rollout_tensor_parallel: 1"
+			}
+			return "", ""
+		}},
 		{[]string{toolsPath + "kind", "rollout.source"}, func(r *Run) (string, string) {
 			if r.Rollout.Tools.Used() && r.Rollout.Source == "recorded" {
 				return toolsPath + "kind is " + r.Rollout.Tools.Kind + ", but recorded rollouts are not sampled",
@@ -107,6 +127,42 @@ func toolsChecks() []check {
 		}},
 	}
 }
+
+// aboutAgents explains rollout.tools.kind: agent.
+const aboutAgents = `
+  An agent is a program of yours that works on problems with the policy: a loop with tools, an
+  environment, a harness that knows OpenAI's API. It is started once for each of
+  rollout.tools.workers, with your rights and environment and without a sandbox. For every
+  episode, which becomes one completion, it reads a line like
+
+    {"id": "7", "base_url": "http://127.0.0.1:40123/episode/…/v1", "api_key": "…",
+     "model": "policy", "problem": "gsm-12", "prompt": "…", "messages": […], "gold": "…",
+     "data_source": "…", "extra": {…}}
+
+  asks chat/completions behind base_url (completions, if the run has no chat template), and
+  writes a line when the episode is over:
+
+    {"id": "7"}                               the run's own graders judge the last turn
+    {"id": "7", "score": 0.5}                 the reward; "correct" says whether it is right
+                                              (else from 1 on), "answer" what the answer is
+    {"id": "7", "error": "the site is down"}  nothing to learn from; such completions are not
+                                              graded, as after an agent that died or hung
+                                              (reward.max_not_graded)
+
+  The conversation is the completion. Its first messages are the prompt (at most
+  data.max_prompt_tokens); the policy's answers are learned, token by token as they were
+  drawn; what the agent said between them is context. A request must repeat what was said
+  before it adds messages; thoughts may be left out of answers, and stay in the policy's
+  context. A request that does not is refused (one), or begins a conversation (last).
+  rollout.max_new_tokens covers all after the prompt; a request beyond it, or beyond
+  rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns).
+
+  Requests may set tools, max_tokens, stop and stream. Temperature and other parameters of
+  sampling are the run's, whatever a request says. Calls in <tool_call> tags come back as
+  tool_calls where the request has tools. An agent whose requests depend only on its line
+  and on the answers gives the same run again; every turn has a seed of its own. The
+  agent's program and the files on its command line are part of the experiment.
+`
 
 // aboutTools returns help that does not fit on a key's help line; empty for most keys.
 func aboutTools(path string) string {
@@ -120,18 +176,22 @@ func aboutTools(path string) string {
            The interpreter's version is part of the experiment.
   command  asks a program of yours: a search engine, a game, a user (exp config explain
            rollout.tools.command)
+  agent    lets a program of yours lead: it plays an episode for each completion and asks the
+           policy by OpenAI's API as often as it likes (exp config explain
+           rollout.tools.conversations)
 
   After a call the completion waits, and goes on when its answer is there. What tools write
   is context: no algorithm trains on it, but rollout.max_new_tokens covers it. If an answer
   leaves no room for a further token, the completion ends before it, with finish "length";
   a call beyond rollout.tools.max_turns ends it with "turns". Our graders see what the policy
-  itself wrote: its last turn (hermes, user), or all of it (fence, tags). reward.command gets
-  the whole conversation. Evaluations use the same tools.
+  itself wrote: its last turn (hermes, user, agents), or all of it (fence, tags).
+  reward.command gets the whole conversation. Evaluations use the same tools.
 
     rollout: {max_new_tokens: 4096, tools: {kind: python}}    # Qwen, Hermes: JSON calls
     rollout: {tools: {kind: python, format: fence}}           # a fenced block, then its output
     rollout: {tools: {kind: python, format: tags}}            # <code> and <interpreter> (ReTool)
     rollout: {tools: {kind: python, format: tags, call: ["", "="], answer: ["", ""]}}  # 6*7=42
+    rollout: {tools: {kind: agent, command: [python3, agent.py]}}
     rollout:                                                  # Search-R1
       tools: {kind: command, command: [./search], format: tags, call: ["<search>", "</search>"],
               answer: ["\n\n<information>", "</information>\n\n"]}
@@ -154,7 +214,11 @@ func aboutTools(path string) string {
   the call, response the completion so far. extra is the problem's data; extra.columns has the
   columns that data.keep names. The answer must depend on this line only, or a run cannot be
   repeated. Program, arguments and the files among them are part of the experiment.
+
+  Agents read and write other lines: exp config explain rollout.tools.conversations
 `
+	case toolsPath + "conversations":
+		return aboutAgents
 	}
 	return ""
 }

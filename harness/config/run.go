@@ -251,7 +251,7 @@ type Rollout struct {
 
 // Tools answer the policy's calls within completions; fields are zero where they have no effect.
 type Tools struct {
-	Kind      string        `key:"kind"` // None, "python" or "command"
+	Kind      string        `key:"kind"` // None, "python", "command" or "agent"
 	Format    string        `key:"format"`
 	Call      []string      `key:"call"`   // Format is "tags"
 	Answer    []string      `key:"answer"` // Format is "tags"
@@ -261,15 +261,23 @@ type Tools struct {
 	Keep      string        `key:"keep"`
 	CPULimit  time.Duration `key:"cpu_limit"` // Kind is "python"
 	MemLimit  int64         `key:"mem_limit"` // Kind is "python"
-	Command   []string      `key:"command"`   // Kind is "command"
-	Files     []string      `key:"files"`     // Kind is "command"
-	Workers   int           `key:"workers"`   // Kind is "command"
-	Limit     time.Duration `key:"limit"`     // Kind is "command"
-	Retries   int           `key:"retries"`   // Kind is "command"
+	Command   []string      `key:"command"`   // of a program
+	Files     []string      `key:"files"`     // of a program
+	Workers   int           `key:"workers"`   // of a program
+	Limit     time.Duration `key:"limit"`     // of a program
+	Retries   int           `key:"retries"`   // of a program
+
+	Conversations string `key:"conversations"` // Kind is "agent": "one" or "last"
 }
 
-// Used reports whether completions have tools.
+// Used reports whether completions have tools, or an agent.
 func (t Tools) Used() bool { return t.Kind != None && t.Kind != "" }
+
+// Program reports whether a program of the user's is asked, or asks.
+func (t Tools) Program() bool { return t.Kind == "command" || t.Agent() }
+
+// Agent reports whether a program asks the policy.
+func (t Tools) Agent() bool { return t.Kind == "agent" }
 
 // Reward scores completions in training; zero if the task defines the reward
 // (outcomes).

@@ -92,7 +92,7 @@ func (a *answer) whole(ctx context.Context, w http.ResponseWriter) error {
 	}
 	o := a.object(false, choices)
 	o["usage"] = a.counts()
-	openai.WriteJSON(w, http.StatusOK, o)
+	_ = openai.WriteJSON(w, http.StatusOK, o)
 	return nil
 }
 

@@ -182,7 +182,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", "1")
 	}
 	s.log("%s %s: %d %s", r.Method, r.URL.Path, e.Status, e.Message)
-	openai.WriteJSON(w, e.Status, map[string]any{"error": e})
+	_ = openai.WriteJSON(w, e.Status, map[string]any{"error": e})
 }
 
 // asAPI returns an error as clients read it.
@@ -212,7 +212,7 @@ func (s *Server) log(format string, args ...any) {
 }
 
 func (s *Server) models(w http.ResponseWriter, r *http.Request) {
-	openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.card()}})
+	_ = openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{s.card()}})
 }
 
 func (s *Server) model(w http.ResponseWriter, r *http.Request) {
@@ -220,7 +220,7 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, s.noModel(name))
 		return
 	}
-	openai.WriteJSON(w, http.StatusOK, s.card())
+	_ = openai.WriteJSON(w, http.StatusOK, s.card())
 }
 
 // card describes the model.

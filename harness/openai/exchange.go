@@ -4,9 +4,12 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
+
+	"exp/train/toolcall"
 )
 
 // MostBody bounds the bytes of a request.
@@ -30,8 +33,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// WriteJSON writes an answer; a client that has gone learns nothing.
-func WriteJSON(w http.ResponseWriter, status int, v any) {
+// WriteJSON writes an answer. Its error says that the client has gone.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer has a number that is not `+
@@ -39,7 +42,8 @@ func WriteJSON(w http.ResponseWriter, status int, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
+	_, err = w.Write(append(b, '\n'))
+	return err
 }
 
 // NewID returns a name for an answer.
@@ -48,4 +52,23 @@ func NewID(chat bool) string {
 		return "chatcmpl-" + rand.Text()
 	}
 	return "cmpl-" + rand.Text()
+}
+
+// Assistant returns the message of an answer, with the calls that it makes, which are numbered from first on. A number
+// is part of a call's id, in the form that Mistral's chat templates want.
+func Assistant(text string, calls []toolcall.Call, first int) map[string]any {
+	m := map[string]any{"role": "assistant", "content": text, "refusal": nil}
+	if len(calls) == 0 {
+		return m
+	}
+	if text == "" {
+		m["content"] = nil
+	}
+	list := make([]any, len(calls))
+	for i, c := range calls {
+		list[i] = map[string]any{"id": fmt.Sprintf("call%05d", (first+i)%100000), "type": "function",
+			"function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)}}
+	}
+	m["tool_calls"] = list
+	return m
 }

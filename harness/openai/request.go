@@ -22,7 +22,7 @@ type Request struct {
 	Prompts  [][]int32
 	Texts    []string // of the prompts, for echo
 	Messages []rollout.Message
-	Tools    json.RawMessage // that the chat offers, of a problem; clients have none
+	Tools    json.RawMessage // that the chat offers, a list of definitions; nil: none
 	Vars     map[string]any
 
 	Model      string
@@ -211,14 +211,15 @@ func fields() map[string]field {
 
 // chatFields and textFields return those of each kind too.
 func chatFields() map[string]field {
-	const tools = "the endpoint calls no tools"
 	m := fields()
 	m["messages"] = into("a list of messages, objects with role and content", readMessages)
 	m["max_completion_tokens"] = m["max_tokens"]
 	m["logprobs"] = truth(func(r *Request, v bool) { r.Scored = v })
 	m["top_logprobs"] = whole(0, generate.MostTop, func(r *Request, v int) { r.Top = v })
-	m["tools"], m["functions"] = only(tools, "[]"), only(tools, "[]")
-	m["tool_choice"], m["parallel_tool_calls"] = only(tools, `"none"`, `"auto"`), only(tools, "true", "false")
+	m["tools"] = readTools
+	m["functions"] = only("functions are tools now", "[]")
+	m["tool_choice"] = only("answers call the tools that they like", `"none"`, `"auto"`)
+	m["parallel_tool_calls"] = only("answers have the calls that they like", "true", "false")
 	m["response_format"] = only("answers are free text", `{"type":"text"}`)
 	m["add_generation_prompt"] = only("the assistant answers", "true")
 	m["continue_final_message"] = only("the assistant answers", "false")
@@ -261,6 +262,9 @@ func Read(body []byte, chat bool, p rollout.Params) (*Request, error) {
 			return nil, Bad(name, "%s %v", name, err)
 		}
 	}
+	if string(given["tool_choice"]) == `"none"` {
+		r.Tools = nil
+	}
 	switch {
 	case chat && len(r.Messages) == 0:
 		return nil, Bad("messages", "messages is missing: at least one is needed")
@@ -274,6 +278,28 @@ func Read(body []byte, chat bool, p rollout.Params) (*Request, error) {
 		return nil, Bad("max_tokens", "max_tokens is 0, must be at least 1, unless a prompt is echoed")
 	}
 	return r, nil
+}
+
+// readTools reads the definitions of tools.
+func readTools(r *Request, raw json.RawMessage) error {
+	var list []struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	}
+	if json.Unmarshal(raw, &list) != nil {
+		return fmt.Errorf("must be a list of tools, not %s", short(raw))
+	}
+	for i, t := range list {
+		if t.Type != "function" || t.Function.Name == "" {
+			return fmt.Errorf(`[%d]: a tool must be {"type": "function", "function": {"name": …, "parameters": …}}`, i)
+		}
+	}
+	if len(list) > 0 {
+		r.Tools = raw
+	}
+	return nil
 }
 
 func readStop(r *Request, raw json.RawMessage) error {

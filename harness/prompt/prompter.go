@@ -419,33 +419,64 @@ func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
 
 // EncodeChat is chat for messages; open ends it where the assistant speaks.
 func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
+	ids, _, err = p.encodeChat(p.escaper, list, tools, open)
+	return ids, err
+}
+
+// AskedChat returns the ids and the text of a chat that a program asks. Text of its messages that spells a token stays
+// text.
+func (p *Prompter) AskedChat(list []rollout.Message, tools json.RawMessage) (ids []int32, text string, err error) {
+	if p.template == nil {
+		return nil, "", errors.New("the run has no chat template (data.chat)")
+	}
+	if ids, text, err = p.encodeChat(p.untrusted, list, tools, true); err == nil {
+		err = p.known(ids)
+	}
+	return ids, text, err
+}
+
+// AskedText is AskedChat for a text that the model continues.
+func (p *Prompter) AskedText(text string) ([]int32, error) {
+	if p.own {
+		return p.Tokenizer.Encode(text, tokenizer.Options{})
+	}
+	ids, err := p.Inserted("", text, "")
+	if err != nil || len(p.before) == 0 {
+		return ids, err
+	}
+	return slices.Concat(p.before, ids), nil
+}
+
+// encodeChat encodes a chat whose texts e escapes; nil: none are. text has no marks.
+func (p *Prompter) encodeChat(e *escaper, list []rollout.Message, tools json.RawMessage, open bool) (ids []int32,
+	text string, err error) {
 	mark := rune(0)
-	if p.escaper != nil {
-		if list, tools, mark, err = p.escaper.chat(list, tools); err != nil {
-			return nil, err
+	if e != nil {
+		if list, tools, mark, err = e.chat(list, tools); err != nil {
+			return nil, "", err
 		}
 	}
-	text, err := p.template.render(list, tools, open)
-	if err != nil {
-		return nil, err
+	if text, err = p.template.render(list, tools, open); err != nil {
+		return nil, "", err
 	}
 	o := tokenizer.Options{Added: true}
 	if mark != 0 {
-		ids, err = p.escaper.encode(p.Tokenizer, text, mark, o)
+		ids, err = e.encode(p.Tokenizer, text, mark, o)
+		text = strings.ReplaceAll(text, string(mark), "")
 	} else {
 		ids, err = p.Tokenizer.Encode(text, o)
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if len(p.before) > 0 && p.before[0] == p.bos && (len(ids) == 0 || ids[0] != p.bos) {
 		ids = slices.Concat(p.before, ids)
 	}
 	if p.bos >= 0 && len(ids) > 1 && ids[0] == p.bos && ids[1] == p.bos && p.startsOnce() {
-		return nil, fmt.Errorf("the prompt begins with two of %s: the template writes it, and the message has it too",
-			p.Tokenizer.SpecialTokens().BOS)
+		return nil, "", fmt.Errorf("the prompt begins with two of %s: the template writes it, and the message has it "+
+			"too", p.Tokenizer.SpecialTokens().BOS)
 	}
-	return ids, nil
+	return ids, text, nil
 }
 
 // startsOnce reports whether the first token only marks the beginning: Qwen's files give as

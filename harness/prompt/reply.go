@@ -35,8 +35,8 @@ const (
 	answerBefore = "aX7only"
 )
 
-// replyText returns what the template writes from the end of a turn, which token end ended, to where the assistant
-// speaks after messages. mark stands where text of the messages that spells a token is cut.
+// replyText returns what the template writes from the end of a turn, which token end ended (-1: no token), to where the
+// assistant speaks after messages. mark stands where text of the messages that spells a token is cut.
 func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, mark rune, err error) {
 	if p.template == nil {
 		return "", 0, errors.New("the run has no chat template, which writes the answers")
@@ -52,6 +52,9 @@ func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, ma
 	if !found {
 		return "", 0, errors.New("the chat template drops the assistant's message before an answer")
 	}
+	if end < 0 {
+		return text, mark, nil
+	}
 	// The sampled token is not written twice.
 	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), p.Tokenizer.Token(end)); ok {
 		text = rest
@@ -59,7 +62,8 @@ func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, ma
 	return text, mark, nil
 }
 
-// Reply returns the tokens of replyText.
+// Reply returns the tokens from the end of a turn, which token end ended (-1: no token), to where the assistant speaks
+// after messages.
 func (p *Prompter) Reply(end int32, list []rollout.Message) ([]int32, error) {
 	text, mark, err := p.replyText(end, list)
 	if err != nil {

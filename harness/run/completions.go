@@ -61,6 +61,8 @@ type keptSample struct {
 	Inserted []rollout.Span `json:"inserted,omitempty"`
 	// Graded is the text that the task's grader reads; absent if it is Text.
 	Graded *string `json:"graded,omitempty"`
+	// Asked are the tokens of Prompt where an agent wrote it, and absent where it is the problem's.
+	Asked []int32 `json:"asked,omitempty"`
 }
 
 // basisOf names what a verdict "right" rests on; "" for another verdict.
@@ -137,8 +139,9 @@ func (r *completionRecord) write(s stage.Step) error {
 			of = t.Problem
 		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{prompt, c.Text, c.Tokens, c.LogProbs, c.Entropies,
-			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Stored(), r.gradedText(c)}); err != nil {
+		if err := r.pack.Add(keptSample{promptOf(c, prompt), c.Text, c.Tokens, c.LogProbs, c.Entropies,
+			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Stored(), r.gradedText(c),
+			c.PromptOf(nil)}); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
@@ -150,6 +153,14 @@ func (r *completionRecord) write(s stage.Step) error {
 		return r.close()
 	}
 	return r.store(r.pack.Stored())
+}
+
+// promptOf returns the text of a completion's prompt, given its problem's.
+func promptOf(c *rollout.Completion, problem string) string {
+	if c.Asked != nil {
+		return c.Asked.Text
+	}
+	return problem
 }
 
 func (r *completionRecord) promptText(p *rollout.Problem) (string, error) {

@@ -246,12 +246,16 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			continue
 		}
 		c := s.Completion
-		if err := pack.Add(keptSample{Prompt: prompts[s.ProblemID], Text: c.Text, Tokens: c.Tokens,
-			LogProbs: c.LogProbs, Inserted: c.Stored(), Graded: x.graded(&c)}); err != nil {
+		if err := pack.Add(keptSample{Prompt: promptOf(&c, prompts[s.ProblemID]), Text: c.Text,
+			Tokens: c.Tokens, LogProbs: c.LogProbs, Inserted: c.Stored(), Graded: x.graded(&c),
+			Asked: c.PromptOf(nil)}); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)
 		sample.PromptTokens = int64(lengths[s.ProblemID])
+		if c.Asked != nil {
+			sample.PromptTokens = int64(len(c.Asked.Tokens))
+		}
 		rows = append(rows, sample)
 	}
 	refs, packs, err := pack.Close()

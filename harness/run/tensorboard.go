@@ -110,6 +110,7 @@ func (b *boardRecord) completions(s stage.Step) string {
 		if text, err := b.x.p.External.Prompter.Text(t.Problem); err == nil {
 			prompt = text
 		}
+		prompt = promptOf(t.Completion, prompt)
 		verdict := "not graded"
 		if t.Verdict.Status == rollout.Graded {
 			verdict = fmt.Sprintf("reward %.3g", t.Verdict.Reward)

@@ -187,6 +187,9 @@ func (v *verifier) whole(ctx context.Context, step int64, kept []keptRollout) er
 	all := make([]*rollout.Completion, len(kept))
 	for i, k := range kept {
 		all[i] = &rollout.Completion{Tokens: k.text.Tokens, LogProbs: k.text.LogProbs}
+		if k.text.Asked != nil {
+			all[i].Asked = &rollout.Asked{Tokens: k.text.Asked}
+		}
 	}
 	tokens, logProbs := stage.RolloutDigests(all)
 	where := fmt.Sprintf("step %d: completions", step)
@@ -283,12 +286,12 @@ func stepsText(steps map[int64]bool) string {
 // compare returns how a completion sampled again differs from the record; nil if it does not.
 func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, error) {
 	want, err := json.Marshal(keptSample{Text: k.text.Text, Tokens: k.text.Tokens, LogProbs: k.text.LogProbs,
-		Entropies: k.text.Entropies, Inserted: k.text.Inserted})
+		Entropies: k.text.Entropies, Inserted: k.text.Inserted, Asked: k.text.Asked})
 	if err != nil {
 		return nil, err
 	}
 	is, err := json.Marshal(keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies,
-		Inserted: c.Stored()})
+		Inserted: c.Stored(), Asked: c.PromptOf(nil)})
 	if err != nil {
 		return nil, err
 	}
@@ -298,6 +301,8 @@ func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, er
 	}
 	d := &store.DivergenceError{}
 	switch had := k.text; {
+	case !slices.Equal(had.Asked, got.Asked):
+		d.Field = "prompt"
 	case !slices.Equal(had.Tokens, got.Tokens):
 		d.Field = "tokens"
 	case !slices.Equal(had.LogProbs, got.LogProbs):

@@ -7,6 +7,7 @@ import (
 
 	"exp/eval/interpreter"
 	"exp/experiments/ident"
+	"exp/harness/agent"
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/sandbox"
@@ -25,17 +26,45 @@ func toolFormat(t config.Tools) (toolcall.Format, error) {
 
 // callsByMessage reports whether answers are messages of the chat template.
 func callsByMessage(t config.Tools) bool {
-	return t.Used() && (t.Format == toolcall.Hermes || t.Format == toolcall.User)
+	return t.Agent() || t.Used() && (t.Format == toolcall.Hermes || t.Format == toolcall.User)
 }
 
-// newEnvironment makes what answers the policy's calls, nil for nothing; end frees it when no call is under way.
+// equip sets what answers the policy's calls or asks it, nothing for none; end frees it when nothing is under way.
+func (e *Env) equip(ctx context.Context, p *rollout.Params, prompts *prompt.Prompter) (end func() error, err error) {
+	switch t := e.run().Rollout.Tools; {
+	case t.Agent():
+		a := e.newAgent(prompts)
+		p.Agent = a
+		return a.Close, nil
+	case t.Used():
+		p.Environment, end, err = e.newEnvironment(ctx, prompts)
+		return end, err
+	}
+	return func() error { return nil }, nil
+}
+
+// newAgent makes what plays episodes; nil prompts are enough to try it.
+func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
+	c := e.run().Rollout.Tools
+	o := agent.Options{Argv: c.Command, DataSource: e.run().Task.Kind, Workers: c.Workers, Limit: c.Limit,
+		Retries: c.Retries, Log: func(line string) { e.warn("agent: %s", line) }, MaxTurns: c.MaxTurns,
+		MaxPrompt: e.run().Data.MaxPromptTokens, Newest: c.Conversations == "last"}
+	o.Seed = func(root uint64, label string) uint64 { return ident.Seed(int64(root), label) }
+	o.Format = must(toolcall.Named(toolcall.Hermes, [2]string{}, [2]string{}))
+	if prompts != nil {
+		vocab := prompts.Vocabulary()
+		o.Ends, o.Piece = vocab.EndIDs(), vocab.Piece
+		o.Chats, o.Chat, o.Reply, o.Text = prompts.Chats(), prompts.AskedChat, prompts.Reply, prompts.AskedText
+		o.Inserted = func(text string) ([]int32, error) { return prompts.Inserted("", text, "") }
+	}
+	return agent.New(o)
+}
+
+// newEnvironment makes what answers the policy's calls; end frees it when no call is under way.
 func (e *Env) newEnvironment(ctx context.Context, prompts *prompt.Prompter) (env rollout.Environment, end func() error,
 	err error) {
 	c := e.run().Rollout.Tools
 	end = func() error { return nil }
-	if !c.Used() {
-		return nil, end, nil
-	}
 	o := toolcall.Options{MaxTurns: c.MaxTurns, MaxCalls: max(1, c.MaxCalls), MaxOutput: c.MaxOutput,
 		Side: toolcall.Side(c.Keep), Chat: prompts.Reply, Text: prompts.Inserted}
 	if o.Format, err = toolFormat(c); err != nil {
@@ -64,13 +93,16 @@ func (e *Env) toolCommand() *toolcall.Command {
 		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: func(line string) { e.warn("tool: %s", line) }})
 }
 
-// TryTool starts the program that answers calls, if there is one. A program that ends at once ends the run before
+// TryTool starts the program that answers calls or plays episodes, if there is one. A program that ends at once ends the run before
 // any work.
 func TryTool(e *Env) error {
-	if e.run().Rollout.Tools.Kind != "command" {
-		return nil
+	switch e.run().Rollout.Tools.Kind {
+	case "command":
+		return e.toolCommand().Try(time.Second)
+	case "agent":
+		return e.newAgent(nil).Try(time.Second)
 	}
-	return e.toolCommand().Try(time.Second)
+	return nil
 }
 
 // toolLimits returns the limits of a program. It may wait as long as it may compute, and somewhat more on a busy
@@ -87,7 +119,7 @@ func toolDigests(c *config.Run, p *prompt.Prompter,
 	t := c.Rollout.Tools
 	x, add := digestsByUse("tool/", bad)
 	switch t.Kind {
-	case "command":
+	case "command", "agent":
 		add("rollout.tools.command", "command", func() (ident.Digest, error) { return ident.Program(t.Command) })
 		if len(t.Files) > 0 {
 			add("rollout.tools.files", "files", func() (ident.Digest, error) { return ident.Paths(t.Files) })
@@ -98,14 +130,18 @@ func toolDigests(c *config.Run, p *prompt.Prompter,
 			return ident.Sum([]byte(v)), err
 		})
 	}
-	if p != nil && t.Used() {
+	if p != nil && t.Used() && !t.Agent() {
 		checkCalls(p, t, bad)
 	}
-	if p != nil && callsByMessage(t) {
+	if p != nil && callsByMessage(t) && (p.Chats() || !t.Agent()) {
 		if err := p.CheckReply(t); err != nil {
-			bad("rollout.tools.format", config.CodeConflict, fmt.Sprintf("rollout.tools.format is %s: %v",
-				t.Format, err),
-				"data.chat: a template that writes tool messages, or rollout.tools.format: fence or tags")
+			key, what, help := "rollout.tools.format", "rollout.tools.format is "+t.Format, "data.chat: a template that "+
+				"writes tool messages, or rollout.tools.format: fence or tags"
+			if t.Agent() {
+				key, what, help = "rollout.tools.kind", "rollout.tools.kind is agent", "data.chat: a template that "+
+					"writes conversations, or none, and texts that the policy continues"
+			}
+			bad(key, config.CodeConflict, fmt.Sprintf("%s: %v", what, err), help)
 		}
 	}
 	return x

@@ -43,7 +43,9 @@ type record struct {
 	Text      string    `json:"text"`
 	Finish    string    `json:"finish"`
 
-	Inserted []rollout.Span `json:"inserted,omitempty"`
+	Inserted []rollout.Span   `json:"inserted,omitempty"`
+	Asked    *rollout.Asked   `json:"asked,omitempty"` // by an agent
+	Said     *rollout.Verdict `json:"said,omitempty"`  // by an agent
 }
 
 func evalConfig(c *config.Run) eval.Config {
@@ -85,7 +87,7 @@ func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err err
 	if s.prompts, err = e.prompter(); err != nil {
 		return err
 	}
-	s.conf.Params.Environment, s.end, err = e.newEnvironment(ctx, s.prompts)
+	s.end, err = e.equip(ctx, &s.conf.Params, s.prompts)
 	return err
 }
 
@@ -169,7 +171,8 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 		}
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Stored()})
+			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Stored(), s.Completion.Asked,
+			s.Completion.Said})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -196,7 +199,7 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
-			Inserted: r.Inserted}
+			Inserted: r.Inserted, Asked: r.Asked, Said: r.Said}
 		var err error
 		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
 			err = c.CheckInserted()

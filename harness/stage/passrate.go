@@ -156,7 +156,7 @@ func (r *rater) build(ctx context.Context, in Inputs, owned *closers) (err error
 func (r *rater) ratingParams(ctx context.Context, prompts *prompt.Prompter) (p rollout.Params, end func() error,
 	err error) {
 	p = samplingParams(r.run().Rollout)
-	p.Environment, end, err = r.newEnvironment(ctx, prompts)
+	end, err = r.equip(ctx, &p, prompts)
 	return p, end, err
 }
 

@@ -36,5 +36,5 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	return e.gradesWritten(g), end, nil
+	return e.heeds(e.gradesWritten(g)), end, nil
 }

@@ -196,17 +196,16 @@ func (r *reinforcement) buildReward(parts *train.Parts, prompts *prompt.Prompter
 	return nil
 }
 
-// buildEnvironment makes what answers calls, on ranks that sample.
+// buildEnvironment makes what answers calls or asks the policy, on ranks that sample.
 func (r *reinforcement) buildEnvironment(prompts *prompt.Prompter, owned *closers) error {
 	if !r.samples() {
 		return nil
 	}
-	env, end, err := r.newEnvironment(r.context, prompts)
+	end, err := r.equip(r.context, &r.cfg.Sampling, prompts)
 	if err != nil {
 		return err
 	}
-	owned.add(func() { _ = end() }) // all calls have ended
-	r.cfg.Sampling.Environment = env
+	owned.add(func() { _ = end() }) // nothing is under way
 	return nil
 }
 

@@ -22,6 +22,14 @@ import (
 // newReward returns the grader of training and the function that closes it: the task itself, the task with the
 // configured reward, or that reward alone. Only the rank has its scorer that judges.
 func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
+	if g, end, err = e.newOwnReward(t); err == nil {
+		g = e.heeds(g)
+	}
+	return g, end, err
+}
+
+// newOwnReward is newReward without what agents say.
+func (e *Env) newOwnReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	c := e.run().Reward
 	if !c.ByTask() && !e.judges() {
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
@@ -50,9 +58,9 @@ func (e *Env) newJudgeAlone(t rollout.Grader, components []string) (g rollout.Gr
 	}
 	alone := reward.NewAlone(s, e.run().Task.Prompts.Pass, components)
 	if e.run().Task.Kind != config.MixedTask {
-		return alone, s.Close, nil
+		return e.heeds(alone), s.Close, nil
 	}
-	return reward.NewMixed(config.PromptsTask, alone, reward.NewGrader(t, nil, components)), s.Close, nil
+	return e.heeds(reward.NewMixed(config.PromptsTask, alone, reward.NewGrader(t, nil, components))), s.Close, nil
 }
 
 // newScorer returns the configured scorer; nil if the task's reward counts.

@@ -237,12 +237,11 @@ func (e *Env) drawAgain(ctx context.Context, m *model.Model, reqs []rollout.Requ
 		return nil, err
 	}
 	owned.add(engine.Close)
-	env, end, err := e.newEnvironment(ctx, prompts)
+	end, err := e.equip(ctx, &params, prompts)
 	if err != nil {
 		return nil, err
 	}
 	owned.add(func() { _ = end() }) // all calls have ended
-	params.Environment = env
 	return engine.Sample(ctx, reqs, params, func(n int) { e.progress(n, len(reqs)) })
 }
 
@@ -299,6 +298,8 @@ func (e *Env) requests(list []Rollout, problems []rollout.Problem,
 // firstDifference names the first part in which completions with different lines differ.
 func firstDifference(a, b rollout.Completion) string {
 	switch {
+	case !slices.Equal(a.PromptOf(nil), b.PromptOf(nil)):
+		return "prompt"
 	case !slices.Equal(a.Tokens, b.Tokens):
 		return "tokens"
 	case !slices.Equal(a.LogProbs, b.LogProbs):

@@ -203,7 +203,7 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 		if i == 0 && e.suiteOf(ev.Label) == nil && e.run().JudgesAlone() {
 			graded = ev.Samples // the reward reads tools' answers too, as in training
 		}
-		verdicts, err := eval.Score(ctx, g, ev.Problems, graded, parallelism)
+		verdicts, err := eval.Score(ctx, e.heeds(g), ev.Problems, graded, parallelism)
 		_ = end() // all programs have ended
 		if err != nil {
 			return err

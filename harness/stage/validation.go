@@ -19,6 +19,7 @@ import (
 // random streams, so it does not affect training.
 type onlineEval struct {
 	n        int
+	turns    bool              // completions may have several
 	judged   bool              // by the run's reward alone
 	kinds    []string          // of problems
 	sources  map[string]string // of the problems, for verl's metrics, by id
@@ -47,8 +48,8 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	params := samplingParams(r.run().Rollout)
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, o.MinP
 	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
-	params.Environment = r.cfg.Sampling.Environment
-	return &onlineEval{n: o.N, judged: r.run().JudgesAlone(), kinds: r.run().Task.Kinds(),
+	params.Environment, params.Agent = r.cfg.Sampling.Environment, r.cfg.Sampling.Agent
+	return &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(), kinds: r.run().Task.Kinds(),
 		sources:  dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
@@ -181,7 +182,7 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	for _, m := range append(sum, kinds...) {
 		out = append(out, fact("val/"+m.Name, m.Value))
 	}
-	return append(out, validation(o.sources, o.gen.Params.Environment != nil, samples, verdicts, o.overlong)...), nil
+	return append(out, validation(o.sources, o.turns, samples, verdicts, o.overlong)...), nil
 }
 
 // mostSources limits how many data sets have metrics of their own: each has dozens.

@@ -112,7 +112,7 @@ func (c *Completion) LastTurn() *Completion {
 
 // joined returns c without some parts.
 func (c *Completion) joined(without []Span) *Completion {
-	out := &Completion{Finish: c.Finish}
+	out := &Completion{Finish: c.Finish, Said: c.Said}
 	at, text := 0, 0
 	keep := func(s Span) {
 		out.Tokens = append(out.Tokens, c.Tokens[at:s.Start]...)

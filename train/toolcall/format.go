@@ -85,7 +85,7 @@ func (f Format) calls(t rollout.Turn) []found {
 	case f.User:
 		return []found{{input: text}}
 	case f.JSON:
-		return f.jsonCalls(answerOf(text))
+		return f.jsonCalls(AfterThoughts(text))
 	case f.Fence:
 		if code, ok := lastBlock(text); ok {
 			return []found{{input: code}}
@@ -111,14 +111,53 @@ func (f Format) calls(t rollout.Turn) []found {
 	return []found{{input: text[start+len(f.Open) : end]}}
 }
 
-// answerOf returns what follows the thoughts of a turn; nothing if they do not end.
-func answerOf(text string) string {
+// AfterThoughts returns what follows the thoughts of a turn; nothing if they do not end.
+func AfterThoughts(text string) string {
 	const open, end = "<think>", "</think>"
 	if at := strings.LastIndex(text, end); at >= 0 {
 		return text[at+len(end):]
 	}
 	before, _, _ := strings.Cut(text, open)
 	return before
+}
+
+// Call is a call that a turn makes.
+type Call struct {
+	Name      string
+	Arguments json.RawMessage // an object
+}
+
+// Split returns the calls of a whole turn, which are written as JSON between tags, and the text around them. What is
+// wrong with a call leaves it in the text.
+func (f Format) Split(turn string) (text string, calls []Call) {
+	rest := AfterThoughts(turn)
+	at := strings.LastIndex(turn, rest)
+	var out strings.Builder
+	out.WriteString(turn[:at])
+	for {
+		before, after, opened := strings.Cut(rest, f.Open)
+		inner, next, closed := strings.Cut(after, f.Close)
+		if !opened || !closed {
+			out.WriteString(rest)
+			break
+		}
+		if c := jsonCall(inner); c.wrong == "" && isObject(c.arguments) {
+			out.WriteString(before)
+			calls = append(calls, Call{c.name, c.arguments})
+		} else {
+			out.WriteString(rest[:len(rest)-len(next)])
+		}
+		rest = next
+	}
+	if calls == nil {
+		return turn, nil
+	}
+	return strings.TrimRight(out.String(), " \n"), calls
+}
+
+func isObject(raw json.RawMessage) bool {
+	var m map[string]json.RawMessage
+	return json.Unmarshal(raw, &m) == nil && m != nil
 }
 
 // jsonCalls returns the calls between the tags in text. A tag that is not closed is no call.

@@ -1,0 +1,237 @@
+// Package agent lets programs of the user's work on problems with the policy. A program plays one episode for each
+// completion: it asks the policy for turns, by OpenAI's API, as often as it likes, and does what it likes between them.
+// The conversation is the completion: what the policy answered is learned, and what the program said is context. An
+// Agent is what the sampler sees of it (rollout.Agent).
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"exp/train/program"
+	"exp/train/rollout"
+	"exp/train/toolcall"
+)
+
+// Options configure an Agent.
+type Options struct {
+	Argv       []string
+	DataSource string        // of problems that name none
+	Workers    int           // processes, each with one episode at a time
+	Limit      time.Duration // longest time of an episode
+	Retries    int           // of an episode whose process ended or fell silent
+	Log        func(line string)
+
+	MaxTurns  int             // of the policy
+	MaxPrompt int             // tokens of a first prompt
+	Newest    bool            // a request that continues no conversation begins one anew; else it is refused
+	Format    toolcall.Format // of calls in the policy's answers
+	Ends      []int32         // tokens that end a turn
+
+	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
+	Chats bool
+	// Chat returns the tokens and the text of a chat up to where the policy speaks.
+	Chat func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error)
+	// Reply returns the tokens from the end of a turn, which a token ended (-1: none did), to where the policy speaks
+	// again after messages.
+	Reply func(end int32, list []rollout.Message) ([]int32, error)
+	// Text returns the tokens of a text that the policy continues, Inserted those of a text behind its turn.
+	Text, Inserted func(text string) ([]int32, error)
+	Piece          func(id int32) []byte
+	Seed           func(root uint64, label string) uint64 // of a turn
+}
+
+// Agent plays episodes.
+type Agent struct {
+	o    Options
+	pool *program.Pool
+	last atomic.Int64 // id of the last episode
+
+	listen func() (string, error) // begins to listen once, and returns the address
+	server http.Server
+
+	mu   sync.Mutex
+	open map[string]*episode // by the key of their addresses
+}
+
+var _ rollout.Agent = (*Agent)(nil)
+
+// New prepares an agent. It starts programs when episodes need them. Close it afterwards.
+func New(o Options) *Agent {
+	a := &Agent{o: o, open: map[string]*episode{}, pool: program.NewPool(program.PoolOptions{Argv: o.Argv,
+		Workers: o.Workers, Limit: o.Limit, LimitKey: "rollout.tools.limit", Retries: o.Retries, Log: o.Log})}
+	a.server.Handler, a.server.ReadHeaderTimeout = a.handler(), headTime
+	a.listen = sync.OnceValues(func() (string, error) {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return "", err
+		}
+		go func() { _ = a.server.Serve(l) }() // until Close
+		return l.Addr().String(), nil
+	})
+	return a
+}
+
+// headTime bounds the time that a request's header takes.
+const headTime = 10 * time.Second
+
+// BrokenError says that a program cannot play.
+type BrokenError struct {
+	Program string
+	Err     error
+}
+
+func (e *BrokenError) Error() string { return fmt.Sprintf("agent %s: %v", e.Program, e.Err) }
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// ExitCode is the code of an infrastructure that failed.
+func (e *BrokenError) ExitCode() int { return 8 }
+
+// Hint says how to continue.
+func (e *BrokenError) Hint() string {
+	return "run it by hand on an episode to see why (exp config explain rollout.tools.command shows one), then run " +
+		"again: the run continues from its last checkpoint"
+}
+
+func (a *Agent) broken(err error) error { return &BrokenError{a.o.Argv[0], err} }
+
+// Try starts the program once and returns a *BrokenError if it ends within a while: a program that works waits for
+// episodes.
+func (a *Agent) Try(while time.Duration) error {
+	if err := a.pool.Try(while, "episode"); err != nil {
+		return a.broken(err)
+	}
+	return nil
+}
+
+// Episodes implements rollout.Agent.
+func (a *Agent) Episodes() int { return a.o.Workers }
+
+// task is a line of the program's input.
+type task struct {
+	ID         string            `json:"id"`
+	BaseURL    string            `json:"base_url"`
+	Key        string            `json:"api_key"`
+	Model      string            `json:"model"`
+	Problem    string            `json:"problem"`
+	Prompt     string            `json:"prompt"`
+	Messages   []rollout.Message `json:"messages,omitempty"`
+	Tools      json.RawMessage   `json:"tools,omitempty"`
+	Gold       string            `json:"gold"`
+	DataSource string            `json:"data_source"`
+	Extra      json.RawMessage   `json:"extra,omitempty"`
+}
+
+// model is what the policy is called.
+const model = "policy"
+
+// result is a line of its output.
+type result struct {
+	ID      string   `json:"id"`
+	Score   *float64 `json:"score"`
+	Correct *bool    `json:"correct"`
+	Answer  string   `json:"answer"`
+	Error   string   `json:"error"`
+}
+
+// Play implements rollout.Agent. Its error is a *BrokenError, or ctx's.
+func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
+	address, err := a.listen()
+	if err != nil {
+		return c, fmt.Errorf("listening for the agent's requests: %w", err)
+	}
+	p := e.Problem
+	t := task{ID: fmt.Sprint(a.last.Add(1)), Model: model, Problem: p.ID, Prompt: p.Prompt, Messages: p.Messages,
+		Tools: p.Tools, Gold: p.Answer, DataSource: p.DataSource(cmp.Or(p.Kind, a.o.DataSource)), Extra: p.Data}
+	var played *episode
+	var said result
+	var unfit error // the task is no JSON
+	begin := func() []byte {
+		played.end() // that of a process that died
+		played = a.begin(ctx, e)
+		t.BaseURL, t.Key = "http://"+address+"/episode/"+played.key+"/v1", played.key
+		var line []byte
+		line, unfit = json.Marshal(t)
+		return append(line, '\n')
+	}
+	err = a.pool.Ask(ctx, begin, func(l program.Line) (err error) {
+		said, err = readResult(l, &t)
+		return err
+	})
+	c = played.end()
+	var silence *program.Silence
+	switch {
+	case ctx.Err() != nil:
+		return c, context.Cause(ctx)
+	case unfit != nil:
+		return c, fmt.Errorf("problem %s: %w", p.ID, unfit)
+	case errors.As(err, &silence):
+		return failed(c, fmt.Sprintf("the agent failed: %v", silence)), nil
+	case err != nil:
+		return c, a.broken(err)
+	}
+	return judged(c, &said), nil
+}
+
+// failed returns a completion that is not graded.
+func failed(c rollout.Completion, reason string) rollout.Completion {
+	c.Said = &rollout.Verdict{Status: rollout.NotGraded, Reason: reason}
+	if c.Asked == nil {
+		c.Finish = rollout.FinishStop // of nothing
+	}
+	return c
+}
+
+// judged returns a completion with what the program said of it.
+func judged(c rollout.Completion, said *result) rollout.Completion {
+	switch {
+	case said.Error != "":
+		return failed(c, "the agent: "+said.Error)
+	case c.Asked == nil:
+		return failed(c, "the agent asked the policy nothing")
+	case said.Score == nil:
+		return c // for the run's graders
+	}
+	right := *said.Score >= 1
+	if said.Correct != nil {
+		right = *said.Correct
+	}
+	c.Said = &rollout.Verdict{Status: rollout.Graded, Reward: *said.Score, Correct: right, Answer: said.Answer,
+		Reason: "as the agent says"}
+	return c
+}
+
+// readResult reads a line of output as the end of an episode.
+func readResult(l program.Line, t *task) (r result, err error) {
+	bad := func(text string) (result, error) {
+		return r, fmt.Errorf("line %d of its output %s, while the episode with id %s (problem %s) is played: %s",
+			l.Number, text, t.ID, t.Problem, program.Excerpt(l.Text))
+	}
+	if err := json.Unmarshal(l.Text, &r); err != nil {
+		return bad(`is no JSON such as {"id": …, "score": 1}; everything else belongs on standard error`)
+	}
+	switch {
+	case r.ID != t.ID:
+		return bad("has another id")
+	case r.Score == nil && r.Correct != nil:
+		return bad(`has "correct" without "score"`)
+	}
+	r.Answer = strings.ToValidUTF8(r.Answer, "\uFFFD")
+	return r, nil
+}
+
+// Close ends the programs. No episode may be under way.
+func (a *Agent) Close() error {
+	err := a.pool.Close()
+	_ = a.server.Close()
+	return err
+}

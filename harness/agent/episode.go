@@ -1,0 +1,270 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"exp/harness/openai"
+	"exp/train/rollout"
+	"exp/train/toolcall"
+)
+
+// episode is one that is played: a conversation of a program with the policy.
+type episode struct {
+	a      *Agent
+	e      rollout.Episode
+	key    string // of its address
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	mu sync.Mutex // one request at a time
+	state
+	before state // before the last answer
+}
+
+// state is what is known of an episode.
+type state struct {
+	said  conversation
+	c     rollout.Completion // Asked is nil before the first turn
+	turns int                // of the whole episode, also of conversations before this one
+	calls int                // that the policy's answers made
+}
+
+// begin opens an episode for requests.
+func (a *Agent) begin(ctx context.Context, e rollout.Episode) *episode {
+	x := &episode{a: a, e: e, key: rand.Text()}
+	x.ctx, x.cancel = context.WithCancel(ctx)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.open[x.key] = x
+	return x
+}
+
+// end takes no more requests and returns what was said. It may be called for no episode.
+func (x *episode) end() rollout.Completion {
+	if x == nil {
+		return rollout.Completion{}
+	}
+	x.a.mu.Lock()
+	delete(x.a.open, x.key)
+	x.a.mu.Unlock()
+	x.cancel()
+	x.mu.Lock() // the last request has ended
+	defer x.mu.Unlock()
+	return x.c
+}
+
+// answer is what a request gets.
+type answer struct {
+	text   string
+	calls  []toolcall.Call
+	first  int // number of the first of them
+	turn   int // its number, from 1
+	finish string
+	prompt int // tokens before it
+	tokens int
+}
+
+// errOver says that an episode takes no more requests.
+var errOver = openai.Coded(http.StatusGone, "invalid_request_error", "episode_over", "the episode is over")
+
+// ask answers a request. If ctx ends, the client has left, and the turn does not count.
+func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ctx.Err() != nil {
+		return nil, errOver
+	}
+	if err := x.a.check(r); err != nil {
+		return nil, err
+	}
+	if most := x.a.o.MaxTurns; x.turns >= most {
+		x.c.Finish = rollout.FinishTurns
+		return nil, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_turns",
+			"the policy has had %d turns, all of rollout.tools.max_turns", most)
+	}
+	s, err := x.next(r)
+	if err != nil {
+		return nil, err
+	}
+	turn, prompt, err := x.draw(ctx, r, s)
+	if err != nil {
+		return nil, err
+	}
+	x.before = x.state
+	if s.anew != nil {
+		x.c, x.said = rollout.Completion{Asked: s.anew}, conversation{}
+	}
+	x.c.Go(s.inserted, x.a.text(s.inserted), turn)
+	x.turns++
+	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
+		finish: turn.Finish.String()}
+	if len(r.Tools) > 0 && turn.Finish == rollout.FinishStop {
+		if out.text, out.calls = x.a.o.Format.Split(turn.Text); len(out.calls) > 0 {
+			out.finish = "tool_calls"
+		}
+	}
+	x.calls += len(out.calls)
+	x.said.add(r, out, x.a.endOf(turn))
+	return out, nil
+}
+
+// undo takes the last answer back, which the client never got.
+func (x *episode) undo() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.state = x.before
+}
+
+// check returns an error for a request that cannot be learned from.
+func (a *Agent) check(r *openai.Request) error {
+	unfit := func(param, why string) error { return openai.Bad(param, "%s: %s", param, why) }
+	const policy = "every answer is drawn from the policy as the run says"
+	switch {
+	case r.N != 1:
+		return unfit("n", "an episode has one answer to each request")
+	case r.Scored:
+		return unfit("logprobs", "agents get no log-probs")
+	case len(r.Params.Bias) > 0:
+		return unfit("logit_bias", policy)
+	case r.IgnoreEnds:
+		return unfit("ignore_eos", policy)
+	case len(r.Ends) > 0:
+		return unfit("stop_token_ids", policy)
+	case r.Echo:
+		return unfit("echo", "agents know what they asked")
+	case r.Vars != nil:
+		return unfit("chat_template_kwargs", "data.template_vars sets them for the whole run")
+	case r.Chat && !a.o.Chats:
+		return openai.Bad("messages", "the run has no chat template (data.chat): ask /v1/completions")
+	case !r.Chat && len(r.Texts) != 1:
+		return unfit("prompt", "must be one text")
+	}
+	return nil
+}
+
+// text returns the text of tokens as completions have it.
+func (a *Agent) text(ids []int32) string {
+	var b strings.Builder
+	for _, id := range ids {
+		b.Write(a.o.Piece(id))
+	}
+	return b.String()
+}
+
+// endOf returns the token that ended a turn; -1 if none did.
+func (a *Agent) endOf(turn *rollout.Completion) int32 {
+	last := turn.Tokens[len(turn.Tokens)-1]
+	if turn.Finish != rollout.FinishStop || !slices.Contains(a.o.Ends, last) {
+		return -1
+	}
+	return last
+}
+
+// step is where a request continues.
+type step struct {
+	anew     *rollout.Asked // a conversation that begins; nil: one goes on
+	inserted []int32        // before the turn of one that goes on
+}
+
+// next says where a request continues.
+func (x *episode) next(r *openai.Request) (s step, err error) {
+	if x.c.Asked == nil {
+		return x.begins(r)
+	}
+	more, err := x.said.continued(r)
+	switch {
+	case err != nil && x.a.o.Newest:
+		return x.begins(r)
+	case err != nil:
+		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: an episode is "+
+			"one conversation, in which each request repeats what was said, unless rollout.tools.conversations is last",
+			err)
+	case r.Chat:
+		s.inserted, err = x.a.o.Reply(x.said.end, more.messages)
+	case more.text != "":
+		s.inserted, err = x.a.o.Inserted(more.text)
+	}
+	if err != nil {
+		return s, unread(r, err)
+	}
+	if room := x.e.Params.MaxNewTokens - len(x.c.Tokens); len(s.inserted) >= room {
+		x.c.Finish = rollout.FinishLength
+		return s, tooLong("the conversation has %d tokens after its first prompt, this request adds %d, and "+
+			"max_new_tokens of the run is %d", len(x.c.Tokens), len(s.inserted), x.e.Params.MaxNewTokens)
+	}
+	return s, nil
+}
+
+// begins returns the beginning of a conversation.
+func (x *episode) begins(r *openai.Request) (s step, err error) {
+	s.anew = &rollout.Asked{}
+	if r.Chat {
+		s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(r.Messages, r.Tools)
+	} else {
+		s.anew.Text = r.Texts[0]
+		s.anew.Tokens, err = x.a.o.Text(r.Texts[0])
+	}
+	if err == nil && len(s.anew.Tokens) == 0 {
+		err = errors.New("it has no tokens")
+	}
+	if err != nil {
+		return s, unread(r, err)
+	}
+	if n, most := len(s.anew.Tokens), x.a.o.MaxPrompt; n > most {
+		return s, tooLong("the prompt has %d tokens, data.max_prompt_tokens is %d", n, most)
+	}
+	return s, nil
+}
+
+func tooLong(format string, args ...any) error {
+	return openai.Coded(http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", format, args...)
+}
+
+// unread says that what a request says cannot be encoded.
+func unread(r *openai.Request, err error) error {
+	name := "prompt"
+	if r.Chat {
+		name = "messages"
+	}
+	return openai.Bad(name, "%s: %v", name, err)
+}
+
+// draw draws a turn, and returns the number of tokens before it.
+func (x *episode) draw(ctx context.Context, r *openai.Request, s step) (*rollout.Completion, int, error) {
+	p := x.e.Params
+	var prompt []int32
+	if s.anew != nil {
+		prompt = s.anew.Tokens
+	} else {
+		prompt = slices.Concat(x.c.Asked.Tokens, x.c.Tokens, s.inserted)
+		p.MaxNewTokens -= len(x.c.Tokens) + len(s.inserted)
+	}
+	if r.Most != nil && *r.Most > 0 {
+		p.MaxNewTokens = min(p.MaxNewTokens, *r.Most)
+	}
+	p.MinNewTokens = min(p.MinNewTokens, p.MaxNewTokens)
+	if r.Params.Stop != nil {
+		p.Stop = r.Params.Stop
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(x.ctx, cancel)()
+	turn, err := x.e.Ask(ctx, prompt, x.seed(), p)
+	return &turn, len(prompt), err
+}
+
+// seed returns that of the next turn. The first has the episode's: an agent that asks for a problem's own prompt gets
+// what the policy says without an agent.
+func (x *episode) seed() uint64 {
+	if x.turns == 0 {
+		return x.e.Seed
+	}
+	return x.a.o.Seed(x.e.Seed, fmt.Sprintf("turn=%d", x.turns))
+}
