@@ -143,8 +143,8 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		}
 		verdict := r.Verdict.Verdict
 		verdict.Answer, verdict.Reason = string(r.Verdict.Answer), string(r.Verdict.Reason)
-		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample, Prompt: done.PromptOf(t.prompt[at]),
-			Completion: done, Verdict: verdict})
+		c.all = append(c.all, Trajectory{Problem: &t.Problems[at], Sample: r.Sample,
+			Prompt: done.PromptOf(t.prompt[at]), Completion: done, Verdict: verdict})
 	}
 	for _, at := range p.Groups {
 		if at < 0 || at+t.cfg.Samples > len(c.all) {

@@ -182,8 +182,8 @@ func (t *Trainer) distances(step int, problems []int) []float64 {
 	var place []int
 	for i, p := range problems {
 		if last := t.tracker.known[p].last; last != nil {
-			again = append(again, Trajectory{Problem: &t.Problems[p], Prompt: last.PromptOf(t.prompt[p]), Completion: last,
-				Verdict: rollout.Verdict{Status: rollout.Graded}})
+			again = append(again, Trajectory{Problem: &t.Problems[p], Prompt: last.PromptOf(t.prompt[p]),
+				Completion: last, Verdict: rollout.Verdict{Status: rollout.Graded}})
 			place = append(place, i)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package agent lets programs of the user's work on problems with the policy. A program plays one episode for each
-// completion: it asks the policy for turns, by OpenAI's API, as often as it likes, and does what it likes between them.
+// completion: it asks the policy for turns, by OpenAI's API, as often as it likes, and does what it likes in between.
 // The conversation is the completion: what the policy answered is learned, and what the program said is context. An
 // Agent is what the sampler sees of it (rollout.Agent).
 package agent

@@ -183,9 +183,9 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 	case err != nil && x.a.o.Newest:
 		return x.begins(r)
 	case err != nil:
-		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: an episode is "+
-			"one conversation, in which each request repeats what was said, unless rollout.tools.conversations is last",
-			err)
+		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: an episode "+
+			"is one conversation, in which each request repeats what was said, unless rollout.tools.conversations "+
+			"is last", err)
 	case r.Chat:
 		s.inserted, err = x.a.o.Reply(x.said.end, more.messages)
 	case more.text != "":

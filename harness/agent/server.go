@@ -20,8 +20,9 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("POST /episode/{key}/v1/chat/completions", ask(true))
 	mux.HandleFunc("POST /episode/{key}/v1/completions", ask(false))
 	mux.HandleFunc("GET /episode/{key}/v1/models", func(w http.ResponseWriter, r *http.Request) {
-		_ = openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{map[string]any{"id": model,
-			"object": "model", "created": 0, "owned_by": "exp", "max_model_len": a.o.MaxPrompt}}})
+		card := map[string]any{"id": model, "object": "model", "created": 0, "owned_by": "exp",
+			"max_model_len": a.o.MaxPrompt}
+		_ = openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{card}})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: an "+

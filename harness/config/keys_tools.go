@@ -113,8 +113,8 @@ func toolsChecks() []check {
 		}},
 		{[]string{toolsPath + "kind", "compute.rollout_tensor_parallel"}, func(r *Run) (string, string) {
 			if r.Rollout.Tools.Agent() && r.Compute.SampleTensor() > 1 {
-				return toolsPath + "kind is agent, whose requests come at any time, but ranks that share products take " +
-					"every step together", "compute.rollout_tensor_parallel: 1"
+				return toolsPath + "kind is agent, whose requests come at any time, but ranks that share products " +
+					"take every step together", "compute.rollout_tensor_parallel: 1"
 			}
 			return "", ""
 		}},

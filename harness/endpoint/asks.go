@@ -19,12 +19,14 @@ func (x *Model) asksFor(r *openai.Request) (list []*generate.Ask, err error) {
 	}
 	for _, id := range r.Ends {
 		if id < 0 || int(id) >= x.vocab {
-			return nil, openai.Bad("stop_token_ids", "stop_token_ids has %d, the model's tokens are 0 to %d", id, x.vocab-1)
+			return nil, openai.Bad("stop_token_ids", "stop_token_ids has %d, the model's tokens are 0 to %d", id,
+				x.vocab-1)
 		}
 	}
 	for _, b := range r.Params.Bias {
 		if int(b.Token) >= x.vocab {
-			return nil, openai.Bad("logit_bias", "logit_bias has token %d, the model's are 0 to %d", b.Token, x.vocab-1)
+			return nil, openai.Bad("logit_bias", "logit_bias has token %d, the model's are 0 to %d", b.Token,
+				x.vocab-1)
 		}
 	}
 	if r.Params.Stop == nil {
@@ -54,8 +56,8 @@ func (x *Model) asksFor(r *openai.Request) (list []*generate.Ask, err error) {
 			Ends: r.Ends, IgnoreEnds: r.IgnoreEnds, Scored: r.Scored, Prompted: r.Scored && r.Echo, Top: r.Top}
 		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
 		if a.MinNewTokens > a.MaxNewTokens {
-			return nil, openai.Bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, or "+
-				"raise max_tokens", a.MinNewTokens, a.MaxNewTokens)
+			return nil, openai.Bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, "+
+				"or raise max_tokens", a.MinNewTokens, a.MaxNewTokens)
 		}
 		if err := x.engine.Check(a); err != nil {
 			return nil, openai.Bad(name, "%v", strings.TrimPrefix(err.Error(), "generate: "))

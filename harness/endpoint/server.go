@@ -58,8 +58,9 @@ func NewServer(x *Model, o Options) *Server {
 	s.mux.HandleFunc("POST /v1/chat/completions", sample(true))
 	s.mux.HandleFunc("POST /v1/completions", sample(false))
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: the "+
-			"endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method, r.URL.Path))
+		s.refuse(w, r, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: "+
+			"the endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method,
+			r.URL.Path))
 	})
 	return s
 }

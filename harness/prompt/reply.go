@@ -35,8 +35,8 @@ const (
 	answerBefore = "aX7only"
 )
 
-// replyText returns what the template writes from the end of a turn, which token end ended (-1: no token), to where the
-// assistant speaks after messages. mark stands where text of the messages that spells a token is cut.
+// replyText returns what the template writes from the end of a turn, which token end ended (-1: no token), to where
+// the assistant speaks after messages. mark stands where text of the messages that spells a token is cut.
 func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, mark rune, err error) {
 	if p.template == nil {
 		return "", 0, errors.New("the run has no chat template, which writes the answers")

@@ -93,8 +93,8 @@ func (e *Env) toolCommand() *toolcall.Command {
 		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: func(line string) { e.warn("tool: %s", line) }})
 }
 
-// TryTool starts the program that answers calls or plays episodes, if there is one. A program that ends at once ends the run before
-// any work.
+// TryTool starts the program that answers calls or plays episodes, if there is one. A program that ends at once ends
+// the run before any work.
 func TryTool(e *Env) error {
 	switch e.run().Rollout.Tools.Kind {
 	case "command":
@@ -135,8 +135,8 @@ func toolDigests(c *config.Run, p *prompt.Prompter,
 	}
 	if p != nil && callsByMessage(t) && (p.Chats() || !t.Agent()) {
 		if err := p.CheckReply(t); err != nil {
-			key, what, help := "rollout.tools.format", "rollout.tools.format is "+t.Format, "data.chat: a template that "+
-				"writes tool messages, or rollout.tools.format: fence or tags"
+			key, what := "rollout.tools.format", "rollout.tools.format is "+t.Format
+			help := "data.chat: a template that writes tool messages, or rollout.tools.format: fence or tags"
 			if t.Agent() {
 				key, what, help = "rollout.tools.kind", "rollout.tools.kind is agent", "data.chat: a template that "+
 					"writes conversations, or none, and texts that the policy continues"

@@ -49,8 +49,8 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, o.MinP
 	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
 	params.Environment, params.Agent = r.cfg.Sampling.Environment, r.cfg.Sampling.Agent
-	return &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(), kinds: r.run().Task.Kinds(),
-		sources:  dataSources(problems, r.run().Task.Kind),
+	return &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(),
+		kinds: r.run().Task.Kinds(), sources: dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
 			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil

@@ -111,23 +111,24 @@ func (x *episodes) play(ctx context.Context, r *rollout.Request, k int) (rollout
 }
 
 // ask draws a turn.
-func (x *episodes) ask(ctx context.Context, prompt []int32, seed uint64, p rollout.Params) (rollout.Completion, error) {
+func (x *episodes) ask(ctx context.Context, prompt []int32, seed uint64, p rollout.Params) (c rollout.Completion,
+	err error) {
 	p.Agent = nil
 	ended := make(chan rollout.Completion, 1)
 	a := &Ask{Request: rollout.Request{Prompt: prompt, Seeds: []uint64{seed}}, Params: p, Context: ctx,
 		Ended: func(_ int, c rollout.Completion) { ended <- c }}
-	if err := x.e.Check(a); err != nil {
-		return rollout.Completion{}, err
+	if err = x.e.Check(a); err != nil {
+		return c, err
 	}
 	select {
 	case x.asks <- a:
 	case <-ctx.Done():
-		return rollout.Completion{}, context.Cause(ctx)
+		return c, context.Cause(ctx)
 	}
 	select {
-	case c := <-ended:
+	case c = <-ended:
 		return c, nil
 	case <-ctx.Done():
-		return rollout.Completion{}, context.Cause(ctx)
+		return c, context.Cause(ctx)
 	}
 }

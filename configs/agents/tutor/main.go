@@ -3,8 +3,8 @@
 //	exp run configs/agent_cpu.yaml
 //
 // It reads a JSON line for each episode and writes one when the episode is over, as exp config explain
-// rollout.tools.conversations says. In between it asks the policy by OpenAI's API. A right answer scores 1 at the first
-// try and 0.5 at the second.
+// rollout.tools.conversations says. In between it asks the policy by OpenAI's API. A right answer scores 1
+// at the first try and 0.5 at the second.
 package main
 
 import (
