@@ -102,7 +102,7 @@ func (x *episodes) play(ctx context.Context, r *rollout.Request, k int) (rollout
 		return c, err
 	}
 	switch failed := c.Said != nil && c.Said.Status == rollout.NotGraded; {
-	case c.Asked == nil && !failed:
+	case len(c.Tokens) == 0 && !failed, len(c.Tokens) > 0 && c.Asked == nil:
 		return c, errors.New("the agent asked nothing, and its episode did not fail")
 	case c.Asked == nil:
 		c.Asked = &rollout.Asked{Tokens: r.Prompt}

@@ -111,9 +111,10 @@ func trainerLogProbs(t testing.TB, be kernels.Backend, m *model.Model, reqs []ro
 	var lengths []int
 	for i := range reqs {
 		for _, c := range out[i] {
-			seqs = append(seqs, slices.Concat(reqs[i].Prompt, c.Tokens))
-			prompts = append(prompts, reqs[i].Prompt)
-			lengths = append(lengths, len(reqs[i].Prompt)+len(c.Tokens))
+			prompt := c.PromptOf(reqs[i].Prompt)
+			seqs = append(seqs, slices.Concat(prompt, c.Tokens))
+			prompts = append(prompts, prompt)
+			lengths = append(lengths, len(prompt)+len(c.Tokens))
 		}
 	}
 	limit := model.Capacity{Tokens: max(budget, slices.Max(lengths)), Sequences: len(seqs)}

@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"exp/train/rollout"
+	"exp/train/toolcall"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "agent-program" {
+		obey()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// obey is an agent that does what a problem's prompt says, word by word: ask and more ask the policy and continue,
+// score ends, other words name faults.
+func obey() {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var t task
+		if err := json.Unmarshal(in.Bytes(), &t); err != nil {
+			panic(err)
+		}
+		say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+		var messages []map[string]any
+	words:
+		for _, word := range strings.Fields(t.Prompt) {
+			switch word {
+			case "ask":
+				messages = append(messages, map[string]any{"role": "user", "content": fmt.Sprintf("q%d", len(messages))})
+				status, body := post(t.BaseURL+"/chat/completions", map[string]any{"model": t.Model, "messages": messages})
+				if status != http.StatusOK {
+					say(`{"id": %q, "error": %q}`, t.ID, body)
+					break words
+				}
+				var a struct {
+					Choices []struct{ Message map[string]any }
+				}
+				if err := json.Unmarshal([]byte(body), &a); err != nil {
+					panic(err)
+				}
+				messages = append(messages, map[string]any{"role": "assistant", "content": a.Choices[0].Message["content"]})
+			case "end":
+				say(`{"id": %q}`, t.ID)
+			case "score":
+				say(`{"id": %q, "score": 0.25, "answer": %q}`, t.ID, t.Gold)
+			case "right":
+				say(`{"id": %q, "score": 0.25, "correct": true}`, t.ID)
+			case "die":
+				fmt.Fprintln(os.Stderr, "no life left")
+				os.Exit(3)
+			case "once": // the process that is asked first dies
+				if _, err := os.Stat(t.Gold); err != nil {
+					_ = os.WriteFile(t.Gold, nil, 0o666)
+					os.Exit(1)
+				}
+			case "hang":
+				time.Sleep(time.Hour)
+			case "fail":
+				say(`{"id": %q, "error": "the site is down"}`, t.ID)
+			case "chat":
+				say("thinking …")
+			case "other":
+				say(`{"id": "x"}`)
+			case "half":
+				say(`{"id": %q, "correct": true}`, t.ID)
+			}
+		}
+	}
+}
+
+func post(url string, body map[string]any) (status int, answer string) {
+	b, _ := json.Marshal(body)
+	r, err := http.Post(url, "application/json", bytes.NewReader(b))
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer r.Body.Close()
+	b, _ = io.ReadAll(r.Body)
+	return r.StatusCode, string(b)
+}
+
+// Tokens of these tests are bytes: 0 ends a turn. A chat is written [role]text, and the assistant speaks after >.
+func bytesOf(text string) (ids []int32) {
+	for _, b := range []byte(text) {
+		ids = append(ids, int32(b))
+	}
+	return ids
+}
+
+func written(list []rollout.Message) string {
+	var b strings.Builder
+	for _, m := range list {
+		fmt.Fprintf(&b, "[%s]%s", m.Role, m.Content)
+	}
+	return b.String()
+}
+
+func options(prompt ...string) Options {
+	format, _ := toolcall.Named(toolcall.Hermes, [2]string{}, [2]string{})
+	return Options{Argv: append([]string{os.Args[0], "agent-program"}, prompt...), DataSource: "math", Workers: 3, Limit: 5 * time.Second,
+		Retries: 1, MaxTurns: 4, MaxPrompt: 60, Format: format, Ends: []int32{0}, Chats: true,
+		Chat: func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
+			text := string(tools) + written(list) + ">"
+			if strings.Contains(text, "unwritable") {
+				return nil, "", errors.New("the template raises")
+			}
+			return bytesOf(text), text, nil
+		},
+		Reply: func(end int32, list []rollout.Message) ([]int32, error) {
+			return bytesOf(fmt.Sprintf("(%d)%s>", end, written(list))), nil
+		},
+		Text: func(text string) ([]int32, error) { return bytesOf(text), nil },
+		Inserted: func(text string) ([]int32, error) {
+			return bytesOf(text), nil
+		},
+		Piece: func(id int32) []byte {
+			if id == 0 {
+				return nil
+			}
+			return []byte{byte(id)}
+		},
+		Seed: func(root uint64, label string) uint64 { return root + uint64(label[len(label)-1]-'0') },
+	}
+}
+
+// asked is what the policy was asked.
+type asked struct {
+	prompt string
+	seed   uint64
+	params rollout.Params
+}
+
+// policy answers with texts in order, each but cut off ones ended by token 0.
+type policy struct {
+	mu    sync.Mutex
+	says  []string
+	asked []asked
+	wait  chan struct{} // nil: it does not wait
+}
+
+func (p *policy) ask(ctx context.Context, prompt []int32, seed uint64, params rollout.Params) (c rollout.Completion, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var b []byte
+	for _, id := range prompt {
+		b = append(b, byte(id))
+	}
+	p.asked = append(p.asked, asked{string(b), seed, params})
+	if p.wait != nil {
+		select {
+		case <-p.wait:
+		case <-ctx.Done():
+			return c, context.Cause(ctx)
+		}
+	}
+	text := p.says[(len(p.asked)-1)%len(p.says)]
+	c.Finish = rollout.FinishStop
+	c.Tokens = append(bytesOf(text), 0)
+	if len(c.Tokens) > params.MaxNewTokens {
+		c.Tokens, text, c.Finish = c.Tokens[:params.MaxNewTokens], text[:params.MaxNewTokens], rollout.FinishLength
+	}
+	c.Text = text
+	for i := range c.Tokens {
+		c.LogProbs, c.Entropies = append(c.LogProbs, -float32(i)-1), append(c.Entropies, 1)
+	}
+	return c, nil
+}
+
+func episodeOf(p *policy, prompt, gold string) rollout.Episode {
+	return rollout.Episode{Problem: &rollout.Problem{ID: "p1", Prompt: prompt, Answer: gold}, Seed: 10,
+		Params: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 100, MinNewTokens: 2, Stop: []string{"run's"}}, Ask: p.ask}
+}
+
+func TestPlay(t *testing.T) {
+	var log []string
+	o := options()
+	o.Log = func(line string) { log = append(log, line) }
+	a := New(o)
+	once := filepath.Join(t.TempDir(), "once")
+	for _, c := range []struct {
+		prompt, gold string
+		text, asked  string // of the completion
+		said         string
+	}{
+		{"ask end", "", "yes", "[user]q0>", "<nil>"},
+		{"ask ask score", "7", "yes(0)[user]q2>no", "[user]q0>", "&{Status:graded Correct:false Reward:0.25 Answer:7 Reason:as the agent says Basis: Components:[]}"},
+		{"ask right", "", "yes", "[user]q0>", "&{Status:graded Correct:true Reward:0.25 Answer: Reason:as the agent says Basis: Components:[]}"},
+		{"end", "", "", "", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent asked the policy nothing Basis: Components:[]}"},
+		{"ask fail", "", "yes", "[user]q0>", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent: the site is down Basis: Components:[]}"},
+		{"ask die", "", "no", "[user]q0>", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent failed: it ended (exit status 3) before it answered; it said: no life left Basis: Components:[]}"},
+		{"ask once ask end", once, "no(0)[user]q2>yes", "[user]q0>", "<nil>"}, // the second try has the policy's second answer first
+		{"ask ask ask ask ask end", "", "", "", ""},
+	} {
+		p := &policy{says: []string{"yes", "no"}}
+		got, err := a.Play(context.Background(), episodeOf(p, c.prompt, c.gold))
+		if err != nil {
+			t.Errorf("%s: %v", c.prompt, err)
+			continue
+		}
+		if c.prompt == "ask ask ask ask ask end" {
+			if got.Finish != rollout.FinishTurns || got.Turns() != 4 || got.Said == nil || !strings.Contains(got.Said.Reason, "the policy has had 4 turns, all of rollout.tools.max_turns") {
+				t.Errorf("%s: %+v", c.prompt, got)
+			}
+			continue
+		}
+		prompt := ""
+		if got.Asked != nil {
+			prompt = got.Asked.Text
+			if !slices.Equal(got.Asked.Tokens, bytesOf(prompt)) {
+				t.Errorf("%s: prompt %q has tokens %v", c.prompt, prompt, got.Asked.Tokens)
+			}
+		}
+		said := "<nil>"
+		if got.Said != nil {
+			said = fmt.Sprintf("%+v", got.Said)
+		}
+		if got.Text != c.text || prompt != c.asked || said != c.said || len(got.LogProbs) != len(got.Tokens) || got.CheckInserted() != nil {
+			t.Errorf("%s: %q after %q, %s; want %q after %q, %s", c.prompt, got.Text, prompt, said, c.text, c.asked, c.said)
+		}
+	}
+	for prompt, want := range map[string]string{"ask chat": `is no JSON such as {"id": …, "score": 1}; everything else belongs on standard error, while the episode with id`,
+		"ask other": "has another id", "ask half": `has "correct" without "score"`} {
+		_, err := a.Play(context.Background(), episodeOf(&policy{says: []string{"yes"}}, prompt, ""))
+		var broken *BrokenError
+		if !errors.As(err, &broken) || broken.ExitCode() != 8 || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", prompt, err, want)
+		}
+	}
+	if n := a.Episodes(); n != 3 {
+		t.Errorf("%d episodes at once, want 3", n)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if !slices.Contains(log, "no life left") {
+		t.Errorf("log %q", log)
+	}
+}
+
+func TestPlayEnds(t *testing.T) {
+	o := options()
+	o.Limit, o.Retries = 100*time.Millisecond, 0
+	a := New(o)
+	got, err := a.Play(context.Background(), episodeOf(&policy{says: []string{"yes"}}, "ask hang", ""))
+	if err != nil || got.Said == nil || got.Said.Status != rollout.NotGraded || !strings.Contains(got.Said.Reason, "within 100ms (rollout.tools.limit)") {
+		t.Errorf("an agent that hangs: %+v, %v", got.Said, err)
+	}
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(why)
+	if _, err := a.Play(ctx, episodeOf(&policy{says: []string{"yes"}}, "ask hang", "")); !errors.Is(err, why) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	o.Argv = []string{"/no/such/agent"}
+	a = New(o)
+	if _, err := a.Play(context.Background(), episodeOf(&policy{}, "ask", "")); err == nil || !strings.HasPrefix(err.Error(), "agent /no/such/agent: ") {
+		t.Errorf("no program: %v", err)
+	}
+	if err := a.Try(time.Second); err == nil || !strings.HasPrefix(err.Error(), "agent /no/such/agent: ") {
+		t.Errorf("no program: %v", err)
+	}
+	o.Argv = []string{"sh", "-c", "echo no model >&2; exit 4"}
+	if err := New(o).Try(time.Minute); err == nil || !strings.Contains(err.Error(), "it ended (exit status 4) before any episode; it said: no model") {
+		t.Errorf("a program that ends: %v", err)
+	}
+	if err := New(options()).Try(20 * time.Millisecond); err != nil {
+		t.Errorf("a program that waits: %v", err)
+	}
+}
+
+// TestEpisodesTogether: the answers to requests of many episodes at once stay apart.
+func TestEpisodesTogether(t *testing.T) {
+	a := New(options())
+	var all sync.WaitGroup
+	for i := range 12 {
+		all.Go(func() {
+			p := &policy{says: []string{fmt.Sprintf("mine%d", i), "next"}}
+			got, err := a.Play(context.Background(), episodeOf(p, "ask ask end", ""))
+			if want := fmt.Sprintf("mine%d(0)[user]q2>next", i); err != nil || got.Text != want {
+				t.Errorf("%q, %v, want %q", got.Text, err, want)
+			}
+			if len(p.asked) != 2 || p.asked[0].seed != 10 || p.asked[1].seed != 11 || p.asked[1].prompt != fmt.Sprintf("[user]q0>mine%d\x00(0)[user]q2>", i) {
+				t.Errorf("asked %+v", p.asked)
+			}
+		})
+	}
+	all.Wait()
+	if len(a.open) != 0 {
+		t.Errorf("%d episodes are open", len(a.open))
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}

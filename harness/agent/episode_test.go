@@ -1,0 +1,386 @@
+package agent
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"exp/train/rollout"
+)
+
+// played is an open episode whose requests a test makes.
+type played struct {
+	*episode
+	t *testing.T
+	p *policy
+}
+
+func playedBy(t *testing.T, o Options, p *policy) *played {
+	a := New(o)
+	e := episodeOf(p, "", "")
+	if o.MaxPrompt > 100 {
+		e.Params.MaxNewTokens = 400
+	}
+	x := a.begin(context.Background(), e)
+	t.Cleanup(func() { x.end(); _ = a.Close() })
+	return &played{x, t, p}
+}
+
+// post sends a request and returns the status and the answer.
+func (x *played) post(path, body string) (int, map[string]any) {
+	r := httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/"+path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	x.a.server.Handler.ServeHTTP(w, r)
+	var m map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil {
+		x.t.Fatalf("%s: %v", w.Body, err)
+	}
+	return w.Code, m
+}
+
+// chat sends the messages of a chat and returns the answer's message and finish reason, or the error's code and message.
+func (x *played) chat(fields string, messages ...string) (string, string) {
+	code, m := x.post("chat/completions", `{"messages": [`+strings.Join(messages, ",")+`]`+fields+`}`)
+	return first(code, m)
+}
+
+func first(code int, m map[string]any) (string, string) {
+	if code != http.StatusOK {
+		e := m["error"].(map[string]any)
+		return fmt.Sprint(code, " ", e["code"], " ", e["param"]), e["message"].(string)
+	}
+	c := m["choices"].([]any)[0].(map[string]any)
+	if text, ok := c["text"]; ok {
+		return text.(string), c["finish_reason"].(string)
+	}
+	b, _ := json.Marshal(c["message"])
+	return string(b), c["finish_reason"].(string)
+}
+
+func user(text string) string   { return fmt.Sprintf(`{"role": "user", "content": %q}`, text) }
+func repeat(text string) string { return fmt.Sprintf(`{"role": "assistant", "content": %q}`, text) }
+
+const refusal = `,"refusal":null,"role":"assistant"}`
+
+func TestConversation(t *testing.T) {
+	x := playedBy(t, options(), &policy{says: []string{"<think>hm</think>\n one ", "two", "three"}})
+	got, why := x.chat("", user("a"))
+	if got != `{"content":"\u003cthink\u003ehm\u003c/think\u003e\n one "`+refusal || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	for name, messages := range map[string][]string{
+		"messages[1], of role assistant, is not what was said":             {user("a"), repeat("other"), user("b")},
+		"messages[0], of role user, is not what was said":                  {user("A"), repeat("one"), user("b")},
+		"messages[1], of role user, is not what was said":                  {user("a"), user("one"), user("b")},
+		"there are 2 messages, and 2 have been said: nothing is new":       {user("a"), repeat("one")},
+		"there are 1 messages, and 2 have been said: nothing is new":       {user("a")},
+		`an episode is one conversation, in which each request repeats`:    {user("z")},
+		"unless rollout.tools.conversations is last":                       {user("z")},
+		"messages[1], of role assistant, is not what was said: an episode": {user("a"), `{"role": "assistant", "content": "one", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}`, user("b")},
+	} {
+		if got, why := x.chat("", messages...); got != "400 other_conversation <nil>" || !strings.Contains(why, name) {
+			t.Errorf("%v: %s, %s; want %s", messages, got, why, name)
+		}
+	}
+	if len(x.p.asked) != 1 || x.turns != 1 {
+		t.Fatalf("refused requests asked the policy: %+v", x.p.asked)
+	}
+	// Thoughts and space may be left out of the answer; the policy's context keeps them.
+	if got, why := x.chat("", user("a"), repeat("one"), user("b"), user("c")); !strings.Contains(got, "two") || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got, why := x.chat("", user("a"), repeat("<think>hm</think>\n one"), user("b"), user("c"), repeat("two"), `{"role": "user", "content": [{"type": "text", "text": "d"}]}`); !strings.Contains(got, "three") || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	want := "[user]a><think>hm</think>\n one \x00(0)[user]b[user]c>two\x00(0)[user]d>"
+	if got := x.p.asked[2]; got.prompt != want || got.seed != 12 {
+		t.Errorf("asked %q with seed %d, want %q", got.prompt, got.seed, want)
+	}
+	c := x.end()
+	if c.Text != "<think>hm</think>\n one (0)[user]b[user]c>two(0)[user]d>three" || c.Asked.Text != "[user]a>" || c.Turns() != 3 || c.Finish != rollout.FinishStop {
+		t.Errorf("%+v", c)
+	}
+	if err := c.CheckInserted(); err != nil {
+		t.Error(err)
+	}
+	for i, s := range c.Inserted {
+		if text := c.Text[s.TextStart:s.TextEnd]; string(text) != []string{"(0)[user]b[user]c>", "(0)[user]d>"}[i] {
+			t.Errorf("inserted part %d is %q", i, text)
+		}
+	}
+	mask := make([]bool, len(c.Tokens))
+	c.Sampled(mask)
+	for i, yes := range mask {
+		if yes != (c.LogProbs[i] != 0) || yes != (c.Entropies[i] != 0) {
+			t.Fatalf("token %d: sampled %v, log-prob %v", i, yes, c.LogProbs[i])
+		}
+	}
+	if got, _ := x.chat("", user("z")); got != "410 episode_over <nil>" {
+		t.Errorf("after the end: %s", got)
+	}
+}
+
+func TestLastConversation(t *testing.T) {
+	o := options()
+	o.Newest = true
+	x := playedBy(t, o, &policy{says: []string{"one", "two", "three"}})
+	x.chat("", user("a"))
+	x.chat("", user("b"))
+	if got, why := x.chat("", user("b"), repeat("two"), user("c")); why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	// The first conversation was given up: what continues it begins another.
+	if got, why := x.chat("", user("a"), repeat("one"), user("c")); why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got, why := x.chat("", user("d")); got != "400 too_many_turns <nil>" {
+		t.Fatalf("%s, %s: turns of all conversations count", got, why)
+	}
+	if p := x.p.asked[3]; p.prompt != "[user]a[assistant]one[user]c>" || p.seed != 13 {
+		t.Errorf("%+v", p)
+	}
+	if c := x.end(); c.Asked.Text != "[user]a[assistant]one[user]c>" || c.Text != "one" || len(c.Inserted) != 0 || c.Finish != rollout.FinishTurns {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	x := playedBy(t, options(), &policy{says: []string{"one"}})
+	if got, why := x.chat("", user(strings.Repeat("a", 54))); got != "400 context_length_exceeded <nil>" || why != "the prompt has 61 tokens, data.max_prompt_tokens is 60" {
+		t.Errorf("%s, %s", got, why)
+	}
+	if got, why := x.chat("", user("unwritable")); got != "400 <nil> messages" || why != "messages: the template raises" {
+		t.Errorf("%s, %s", got, why)
+	}
+	if got, why := x.chat("", user(strings.Repeat("a", 53))); why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+	p := x.p.asked[0].params
+	if p.MaxNewTokens != 100 || p.MinNewTokens != 2 || !slices.Equal(p.Stop, []string{"run's"}) || p.Temperature != 1 {
+		t.Errorf("%+v", p)
+	}
+	before := []string{user(strings.Repeat("a", 53)), repeat("one")}
+	if got, why := x.chat("", append(before, user(strings.Repeat("b", 86)))...); got != "400 context_length_exceeded <nil>" ||
+		why != "the conversation has 4 tokens after its first prompt, this request adds 96, and max_new_tokens of the run is 100" {
+		t.Errorf("%s, %s", got, why)
+	}
+	if x.c.Finish != rollout.FinishLength {
+		t.Errorf("finish %v, want length", x.c.Finish)
+	}
+	if got, why := x.chat(`, "max_tokens": 50, "stop": "mine", "temperature": 0, "top_p": 0.5, "seed": 3, "min_tokens": 7, "frequency_penalty": 1`,
+		append(before, user(strings.Repeat("b", 85)))...); !strings.Contains(got, `"o"`) || why != "length" {
+		t.Errorf("%s, %s", got, why)
+	}
+	p = x.p.asked[1].params
+	if p.MaxNewTokens != 1 || p.MinNewTokens != 1 || !slices.Equal(p.Stop, []string{"mine"}) || p.Temperature != 1 || p.TopP != 1 || p.Penalties.On() {
+		t.Errorf("%+v", p)
+	}
+	if c := x.end(); len(c.Tokens) != 100 || c.Finish != rollout.FinishLength {
+		t.Errorf("%d tokens, %v", len(c.Tokens), c.Finish)
+	}
+
+	x = playedBy(t, options(), &policy{says: []string{"one two"}})
+	x.chat(`, "max_completion_tokens": 3`, user("a"))
+	if x.said.end != -1 {
+		t.Errorf("a turn that was cut ends with token %d", x.said.end)
+	}
+	x.chat("", user("a"), repeat("one"), user("b"))
+	if got := x.p.asked[1].prompt; got != "[user]a>one(-1)[user]b>" {
+		t.Errorf("after a turn that was cut: %q", got)
+	}
+}
+
+func TestUnfitRequests(t *testing.T) {
+	x := playedBy(t, options(), &policy{says: []string{"one"}})
+	for fields, want := range map[string]string{
+		`, "n": 2`:                     "n: an episode has one answer to each request",
+		`, "logprobs": true`:           "logprobs: agents get no log-probs",
+		`, "logit_bias": {"1": 1}`:     "logit_bias: every answer is drawn from the policy as the run says",
+		`, "ignore_eos": true`:         "ignore_eos: every answer is drawn from the policy as the run says",
+		`, "stop_token_ids": [1]`:      "stop_token_ids: every answer is drawn from the policy as the run says",
+		`, "chat_template_kwargs": {}`: "chat_template_kwargs: data.template_vars sets them for the whole run",
+		`, "temperature": -1`:          "temperature is -1, must be 0 for the likeliest tokens, or 0.001 to 100",
+		`, "tools": [{"type": "x"}]`:   `tools [0]: a tool must be {"type": "function", "function": {"name": …, "parameters": …}}`,
+	} {
+		if got, why := x.chat(fields, user("a")); !strings.HasPrefix(got, "400 ") || why != want {
+			t.Errorf("%s: %s, %s; want %s", fields, got, why, want)
+		}
+	}
+	for body, want := range map[string]string{`{"prompt": ["a", "b"]}`: "prompt: must be one text", `{"prompt": [1, 2]}`: "prompt: must be one text",
+		`{"prompt": "a", "echo": true}`: "echo: agents know what they asked"} {
+		if got, why := first(x.post("completions", body)); !strings.HasPrefix(got, "400 ") || why != want {
+			t.Errorf("%s: %s, %s; want %s", body, got, why, want)
+		}
+	}
+	if len(x.p.asked) > 0 {
+		t.Errorf("unfit requests asked the policy: %+v", x.p.asked)
+	}
+	if got, why := first(x.post("embeddings", "{}")); !strings.HasPrefix(got, "404 ") || !strings.Contains(why, "an episode has POST chat/completions") {
+		t.Errorf("%s, %s", got, why)
+	}
+	o := options()
+	o.Chats = false
+	x = playedBy(t, o, &policy{says: []string{"one"}})
+	if got, why := x.chat("", user("a")); got != "400 <nil> messages" || why != "the run has no chat template (data.chat): ask /v1/completions" {
+		t.Errorf("%s, %s", got, why)
+	}
+}
+
+func TestTexts(t *testing.T) {
+	x := playedBy(t, options(), &policy{says: []string{"=2", "=4"}})
+	if got, why := first(x.post("completions", `{"prompt": "1+1"}`)); got != "=2" || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got, why := first(x.post("completions", `{"prompt": "1+1=3"}`)); got != "400 other_conversation <nil>" || !strings.Contains(why, "does not begin with the prompt before and its answer") {
+		t.Errorf("%s, %s", got, why)
+	}
+	if got, why := x.chat("", user("a")); got != "400 other_conversation <nil>" || !strings.Contains(why, "chats and texts do not continue each other") {
+		t.Errorf("%s, %s", got, why)
+	}
+	if got, why := first(x.post("completions", `{"prompt": "1+1=2, 2+2"}`)); got != "=4" || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got, why := first(x.post("completions", `{"prompt": "1+1=2, 2+2=4"}`)); got != "=2" || why != "stop" { // nothing new: the policy goes on
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got := x.p.asked[2].prompt; got != "1+1=2\x00, 2+2=4\x00" {
+		t.Errorf("asked %q", got)
+	}
+	if c := x.end(); c.Text != "=2, 2+2=4=2" || c.Turns() != 2 || c.Asked.Text != "1+1" {
+		t.Errorf("%+v", c)
+	}
+}
+
+// roomy are options for long prompts.
+func roomy() Options {
+	o := options()
+	o.MaxPrompt = 200
+	return o
+}
+
+const weather = `, "tools": [{"type": "function", "function": {"name": "w", "parameters": {}}}]`
+
+func TestCalls(t *testing.T) {
+	call := "<tool_call>\n{\"name\": \"w\", \"arguments\": {\"b\": 1, \"a\": 2.50}}\n</tool_call>"
+	x := playedBy(t, roomy(), &policy{says: []string{"I look. " + call + call, "sunny"}})
+	got, why := x.chat(weather, user("a"))
+	if why != "tool_calls" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	want := `{"content":"I look.","refusal":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{\"b\": 1, \"a\": 2.50}","name":"w"},"id":"call00000","type":"function"},{"function":{"arguments":"{\"b\": 1, \"a\": 2.50}","name":"w"},"id":"call00001","type":"function"}]}`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	message := func(arguments string) string {
+		calls := fmt.Sprintf(`{"id": "call00000", "type": "function", "function": {"name": "w", "arguments": %q}}`, arguments)
+		return `{"role": "assistant", "content": "I look.", "tool_calls": [` + calls + "," + calls + `]}`
+	}
+	tool := `{"role": "tool", "tool_call_id": "call00000", "content": "21"}`
+	if got, why := x.chat(weather, user("a"), message(`{"a": 2.5, "b": 1}`), tool); got != "400 other_conversation <nil>" {
+		t.Errorf("other arguments: %s, %s", got, why)
+	}
+	if got, why := x.chat("", user("a"), message(`{"a":2.50,"b":1}`), tool); got != "400 other_conversation <nil>" || !strings.HasPrefix(why, "tools are not those of the request before") {
+		t.Errorf("without tools: %s, %s", got, why)
+	}
+	if got, why := x.chat(weather, user("a"), message(`{"a":2.50,"b":1}`), tool); !strings.Contains(got, "sunny") || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if got := x.p.asked[1].prompt; !strings.HasSuffix(got, call+"\x00(0)[tool]21>") || !strings.HasPrefix(got, `[{"type"`) {
+		t.Errorf("asked %q", got)
+	}
+	// Without tools in the request, calls are text.
+	x = playedBy(t, roomy(), &policy{says: []string{call}})
+	if got, why := x.chat("", user("a")); !strings.Contains(got, "tool_call") || strings.Contains(got, "tool_calls") || why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+	x = playedBy(t, roomy(), &policy{says: []string{call}})
+	if got, why := x.chat(weather+`, "tool_choice": "none"`, user("a")); strings.Contains(got, "tool_calls") || why != "stop" || x.p.asked[0].prompt != "[user]a>" {
+		t.Errorf("%s, %s, %q", got, why, x.p.asked[0].prompt)
+	}
+}
+
+func TestStream(t *testing.T) {
+	x := playedBy(t, roomy(), &policy{says: []string{`<tool_call>{"name": "w", "arguments": {}}</tool_call>`, "two"}})
+	stream := func(path, body string) (list []string) {
+		r := httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/"+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json; charset=utf-8")
+		w := httptest.NewRecorder()
+		x.a.server.Handler.ServeHTTP(w, r)
+		if kind := w.Header().Get("Content-Type"); kind != "text/event-stream" {
+			t.Errorf("%s: %s", kind, w.Body)
+		}
+		for lines := bufio.NewScanner(w.Body); lines.Scan(); {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				list = append(list, data)
+			}
+		}
+		return list
+	}
+	head := `"created":0,"id":"chatcmpl-1","model":"policy","object":"chat.completion.chunk"`
+	want := []string{`{"choices":[{"delta":{"content":null,"refusal":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"w"},"id":"call00000","index":0,"type":"function"}]},"finish_reason":null,"index":0}],` + head + `}`,
+		`{"choices":[{"delta":{},"finish_reason":"tool_calls","index":0,"logprobs":null}],` + head + `}`,
+		`{"choices":[],` + head + `,"usage":{"completion_tokens":54,"prompt_tokens":75,"total_tokens":129}}`, "[DONE]"}
+	got := stream("chat/completions", `{"stream": true, "stream_options": {"include_usage": true}, "messages": [`+user("a")+`]`+weather+`}`)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	x = playedBy(t, roomy(), &policy{says: []string{"two"}})
+	got = stream("completions", `{"stream": true, "prompt": "one"}`)
+	want = []string{`{"choices":[{"finish_reason":"stop","index":0,"logprobs":null,"text":"two"}],"created":0,"id":"cmpl-1","model":"policy","object":"text_completion"}`, "[DONE]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestClientLeaves: a turn that its client never got does not count, and is drawn again with the same seed.
+func TestClientLeaves(t *testing.T) {
+	p := &policy{says: []string{"one", "two"}, wait: make(chan struct{})}
+	x := playedBy(t, options(), p)
+	ctx, leave := context.WithCancel(context.Background())
+	r := httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(`{"prompt": "a"}`)).WithContext(ctx)
+	r.Header.Set("Content-Type", "application/json")
+	done := make(chan struct{})
+	go func() {
+		x.a.server.Handler.ServeHTTP(httptest.NewRecorder(), r)
+		close(done)
+	}()
+	time.Sleep(10 * time.Millisecond)
+	leave()
+	<-done
+	close(p.wait)
+	if x.turns != 0 || x.c.Asked != nil {
+		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	}
+	// The answer is lost on its way.
+	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(`{"prompt": "a"}`))
+	r.Header.Set("Content-Type", "application/json")
+	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
+	if x.turns != 0 || x.c.Asked != nil {
+		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	}
+	if got, why := first(x.post("completions", `{"prompt": "a"}`)); why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	for i, q := range p.asked {
+		if q.seed != 10 || q.prompt != "a" {
+			t.Errorf("request %d: %+v", i, q)
+		}
+	}
+	if c := x.end(); len(p.asked) != 3 || x.turns != 1 || c.Turns() != 1 {
+		t.Errorf("%d requests, %d turns", len(p.asked), x.turns)
+	}
+}
+
+// gone is a client to which nothing can be written.
+type gone struct{ http.ResponseWriter }
+
+func (gone) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
