@@ -110,6 +110,7 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 			out.finish = "tool_calls"
 		}
 	}
+	out.text = strings.ToValidUTF8(out.text, "\uFFFD") // a turn may end within a character
 	x.calls += len(out.calls)
 	x.said.add(r, out, x.a.endOf(turn))
 	return out, nil

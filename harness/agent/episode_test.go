@@ -129,6 +129,25 @@ func TestConversation(t *testing.T) {
 	}
 }
 
+// A turn that ends within a character reaches the agent as JSON can say it, and goes on from there.
+func TestCutCharacters(t *testing.T) {
+	x := playedBy(t, options(), &policy{says: []string{"caf\xc3\xa9\xe2\x82", "two"}})
+	if got, _ := x.chat("", user("a")); got != "{\"content\":\"café\uFFFD\""+refusal {
+		t.Fatalf("%s", got)
+	}
+	if got, why := x.chat("", user("a"), repeat("café\uFFFD"), user("b")); why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+	if got := x.p.asked[1].prompt; got != "[user]a>caf\xc3\xa9\xe2\x82\x00(0)[user]b>" {
+		t.Errorf("asked %q", got)
+	}
+	x = playedBy(t, options(), &policy{says: []string{"\xe2\x82", "two"}})
+	first(x.post("completions", `{"prompt": "a"}`))
+	if got, why := first(x.post("completions", `{"prompt": "a\ufffd, b"}`)); why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+}
+
 func TestLastConversation(t *testing.T) {
 	o := options()
 	o.Newest = true

@@ -16,6 +16,10 @@ func TestMain(m *testing.M) {
 		toolProgram()
 		return
 	}
+	if len(os.Args) > 1 && os.Args[1] == "agent-program" {
+		agentProgram(len(os.Args) > 2)
+		return
+	}
 	debug.SetGCPercent(400) // a fifteenth of the processor time goes into collecting garbage
 	os.Exit(m.Run())
 }

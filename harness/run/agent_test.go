@@ -1,0 +1,196 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/experiments/recorded"
+	"exp/experiments/store"
+	"exp/harness/plan"
+)
+
+// agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
+// leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z.
+func agentProgram(fails bool) {
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<20)
+	for in.Scan() {
+		var task struct {
+			ID      string
+			BaseURL string `json:"base_url"`
+			Prompt  string
+		}
+		if err := json.Unmarshal(in.Bytes(), &task); err != nil {
+			panic(err)
+		}
+		messages := []map[string]string{{"role": "system", "content": "count"}, {"role": "user", "content": task.Prompt}}
+		said := askPolicy(task.BaseURL, messages)
+		for turn := 1; turn < 3 && len(said)%3 > 0; turn++ {
+			messages = append(messages, map[string]string{"role": "assistant", "content": said},
+				map[string]string{"role": "user", "content": fmt.Sprint(len(said), " is few")})
+			next := askPolicy(task.BaseURL, messages)
+			if next == "" {
+				break
+			}
+			said = next
+		}
+		switch vowels := strings.Count(said, "a") + strings.Count(said, "e") + strings.Count(said, "o"); {
+		case fails && strings.HasPrefix(said, "z"):
+			fmt.Printf("{\"id\": %q, \"error\": \"z is not playable\"}\n", task.ID)
+		case len(task.Prompt)%2 == 0:
+			fmt.Printf("{\"id\": %q}\n", task.ID)
+		default:
+			fmt.Printf("{\"id\": %q, \"score\": %v, \"answer\": \"%d vowels\"}\n", task.ID, float64(vowels)/4, vowels)
+		}
+	}
+}
+
+// askPolicy returns what the policy says; nothing where there is no room.
+func askPolicy(base string, messages []map[string]string) string {
+	b, err := json.Marshal(map[string]any{"messages": messages, "model": "any"})
+	if err != nil {
+		panic(err)
+	}
+	r, err := http.Post(base+"/chat/completions", "application/json", bytes.NewReader(b))
+	if err != nil {
+		panic(err)
+	}
+	defer r.Body.Close()
+	if b, err = io.ReadAll(r.Body); err != nil {
+		panic(err)
+	}
+	var a struct {
+		Choices []struct{ Message struct{ Content string } }
+		Error   struct{ Code string }
+	}
+	if err := json.Unmarshal(b, &a); err != nil || a.Choices == nil && a.Error.Code != "context_length_exceeded" {
+		panic(fmt.Sprintf("%s: %v", b, err))
+	}
+	if a.Choices == nil {
+		return ""
+	}
+	return a.Choices[0].Message.Content
+}
+
+// agentSets are the settings of a run with an agent in chats.
+func agentSets(t *testing.T, more ...string) []string {
+	t.Helper()
+	template := filepath.Join(t.TempDir(), "chat.jinja")
+	text := "{% for m in messages %}[{{ m.role }}] {{ m.content }}<|endoftext|>{% endfor %}{% if add_generation_prompt %}[assistant] {% endif %}"
+	if err := os.WriteFile(template, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"rollout.tools={kind: agent, command: [" + os.Args[0] + ", agent-program], max_turns: 3, workers: 1}",
+		"tokenizer={kind: file, path: ../../configs/tokenizers/stories}", "data.chat=" + template, "data.max_prompt_tokens=96",
+		"rollout.max_new_tokens=100", "eval.final.max_new_tokens=100", "model.arch.max_positions=200", "store.samples.train=all", "store.samples.eval=all",
+		"rollout.temperature=3", "eval.final.temperature=3", "compute.micro_batch_tokens=4096", "sft.steps=4"}, more...)
+}
+
+// A run with an agent has the same bits however many episodes are played at once and however the sampler is sized. Its
+// record has the agent's prompts and verdicts, and it can be verified.
+func TestAgent(t *testing.T) {
+	sets := agentSets(t)
+	a, res := sameRun(t, func(l *lab) *plan.Run { return l.plan(1, sets...) }, func(l *lab) *plan.Run {
+		return l.plan(1, append(sets, "rollout.tools.workers=7", "rollout.max_sequences=5", "rollout.cache_tokens=416")...)
+	})
+	if n, m := inserted(t, a, res.Run); n == 0 || m == 0 {
+		t.Errorf("the agent went on %d times in training, %d in the evaluation", n, m)
+	}
+	a.samplesAgain(a.plan(1, sets...))
+	if v := a.verify(a.plan(1, sets...), VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("%+v", v.Findings)
+	}
+	graded, scored := 0, 0
+	for _, scope := range []string{"train", "eval"} {
+		list, _, err := recorded.Completions{DB: a.db, Run: res.Run, Query: store.SampleQuery{Scope: scope}}.Read(context.Background(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range list {
+			if !strings.HasPrefix(c.Prompt, "[system] count<|endoftext|>[user] ") || !strings.HasSuffix(c.Prompt, "<|endoftext|>[assistant] ") {
+				t.Fatalf("prompt %q", c.Prompt)
+			}
+			for _, part := range c.Parts() {
+				if part.Tool && !strings.HasPrefix(part.Text, "[user] ") && !strings.HasSuffix(part.Text, " is few[assistant] ") {
+					t.Fatalf("%s, sample %d: the agent wrote %q", c.Item, c.K, part.Text)
+				}
+			}
+			last := c.Parts()[len(c.Parts())-1].Text
+			said := c.Reason == "as the agent says"
+			switch {
+			case c.Correct == nil:
+				t.Errorf("%s, sample %d: %q is not graded: %s", c.Item, c.K, last, c.Reason)
+			case said && c.Answer != fmt.Sprintf("%d vowels", int(math.Round(4*c.Reward))):
+				t.Errorf("%s, sample %d: reward %v, answer %q", c.Item, c.K, c.Reward, c.Answer)
+			case said:
+				scored++
+			default:
+				graded++
+			}
+		}
+	}
+	if scored == 0 || graded == 0 {
+		t.Errorf("the agent scored %d completions, the task's grader %d", scored, graded)
+	}
+	if other := a.plan(1, append(sets, "rollout.tools.conversations=last")...); other.RID == res.Run.RID {
+		t.Error("other conversations are the same run")
+	}
+}
+
+// A run with an agent that is stopped goes on to the bits of an undisturbed run, also where completions wait to be
+// learned.
+func TestAgentGoesOn(t *testing.T) {
+	sets := agentSets(t, "rollout.staleness=1", "rollout.tools.workers=6", "rollout.tools.command=["+os.Args[0]+", agent-program, fails]",
+		"data.pass_rate={samples: 2, max: 1}", "algo.kind=grpo", "eval.final.suites=[]", "eval.online.every_steps=0")
+	whole := newLab(t)
+	res, _ := whole.execute(whole.plan(0, sets...))
+	l := newLab(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	_, err := l.try(ctx, l.plan(0, sets...), &quiet{progress: func(stage string, done int) {
+		if stage == "train" && done == 2 {
+			cancel()
+		}
+	}})
+	var e *InterruptedError
+	if !errors.As(err, &e) || e.Stage != "train" {
+		t.Fatalf("stopped with %v", err)
+	}
+	done, _ := l.execute(l.plan(0, sets...))
+	if done.Run.Chain != res.Run.Chain {
+		t.Errorf("chain %s, want %s", done.Run.Chain.Short(), res.Run.Chain.Short())
+	}
+	sameOutputs(t, l.outputs(done.Run.ID), whole.outputs(res.Run.ID))
+	list, _, err := recorded.Completions{DB: l.db, Run: done.Run, Query: store.SampleQuery{Scope: "train"}}.Read(context.Background(), 0)
+	failed := 0
+	for _, c := range list {
+		if c.Correct == nil {
+			failed++
+			if c.Reason != "the agent: z is not playable" {
+				t.Errorf("not graded: %s", c.Reason)
+			}
+		}
+	}
+	if err != nil || failed == 0 || failed > len(list)/10 {
+		t.Errorf("%d of %d episodes failed: %v", failed, len(list), err)
+	}
+}
+
+// A program that ends at once is found before any work.
+func TestAgentEnds(t *testing.T) {
+	l := newLab(t)
+	_, err := l.try(context.Background(), l.plan(1, "rollout.tools={kind: agent, command: [sh, -c, exit 3]}"), &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "agent sh: it ended (exit status 3) before any episode") {
+		t.Errorf("error %v", err)
+	}
+}
