@@ -72,8 +72,13 @@ func callsPlan(t config.Tools) []string {
 	}
 	who := fmt.Sprintf("Python in the sandbox, %v of processor time and %s for a program", t.CPULimit,
 		quantity.Bytes(t.MemLimit))
-	if t.Kind == "command" {
+	switch t.Kind {
+	case "command":
 		who = "the program " + strings.Join(t.Command, " ")
+	case "agent":
+		return []string{fmt.Sprintf("the agent %s asks the policy, %s at once", strings.Join(t.Command, " "),
+			quantity.Plural(t.Workers, "episode")), fmt.Sprintf("at most %s each, within rollout.max_new_tokens",
+			quantity.Plural(t.MaxTurns, "turn"))}
 	}
 	how := map[string]string{toolcall.Hermes: "JSON in <tool_call> tags; the chat template writes the answers",
 		toolcall.Fence: "fenced blocks of Python; answers are fenced blocks of output",
