@@ -137,7 +137,7 @@ func options(prompt ...string) Options {
 			}
 			return []byte{byte(id)}
 		},
-		Seed: func(root uint64, label string) uint64 { return root + uint64(label[len(label)-1]-'0') },
+		Seed: func(root uint64, label string) uint64 { return 100*root + uint64(label[len(label)-1]-'0') },
 	}
 }
 
@@ -157,13 +157,14 @@ type policy struct {
 }
 
 func (p *policy) ask(ctx context.Context, prompt []int32, seed uint64, params rollout.Params) (c rollout.Completion, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var b []byte
 	for _, id := range prompt {
 		b = append(b, byte(id))
 	}
+	p.mu.Lock()
 	p.asked = append(p.asked, asked{string(b), seed, params})
+	n := len(p.asked)
+	p.mu.Unlock()
 	if p.wait != nil {
 		select {
 		case <-p.wait:
@@ -171,9 +172,14 @@ func (p *policy) ask(ctx context.Context, prompt []int32, seed uint64, params ro
 			return c, context.Cause(ctx)
 		}
 	}
-	text := p.says[(len(p.asked)-1)%len(p.says)]
+	text := p.says[(n-1)%len(p.says)]
 	c.Finish = rollout.FinishStop
 	c.Tokens = append(bytesOf(text), 0)
+	for _, stop := range params.Stop {
+		if before, _, found := strings.Cut(text, stop); found {
+			c.Tokens, text = bytesOf(before+stop), before
+		}
+	}
 	if len(c.Tokens) > params.MaxNewTokens {
 		c.Tokens, text, c.Finish = c.Tokens[:params.MaxNewTokens], text[:params.MaxNewTokens], rollout.FinishLength
 	}
@@ -247,6 +253,9 @@ func TestPlay(t *testing.T) {
 	if n := a.Episodes(); n != 3 {
 		t.Errorf("%d episodes at once, want 3", n)
 	}
+	if len(a.open) != 0 {
+		t.Errorf("%d episodes are open", len(a.open))
+	}
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
@@ -300,7 +309,7 @@ func TestEpisodesTogether(t *testing.T) {
 			if want := fmt.Sprintf("mine%d(0)[user]q2>next", i); err != nil || got.Text != want {
 				t.Errorf("%q, %v, want %q", got.Text, err, want)
 			}
-			if len(p.asked) != 2 || p.asked[0].seed != 10 || p.asked[1].seed != 11 || p.asked[1].prompt != fmt.Sprintf("[user]q0>mine%d\x00(0)[user]q2>", i) {
+			if len(p.asked) != 2 || p.asked[0].seed != 10 || p.asked[1].seed != 1001 || p.asked[1].prompt != fmt.Sprintf("[user]q0>mine%d\x00(0)[user]q2>", i) {
 				t.Errorf("asked %+v", p.asked)
 			}
 		})

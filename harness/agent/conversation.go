@@ -45,7 +45,7 @@ func (c *conversation) add(r *openai.Request, a *answer, end int32) {
 	for _, m := range r.Messages[len(c.said):] {
 		c.said = append(c.said, said{message: m})
 	}
-	c.said = append(c.said[:len(c.said):len(c.said)], said{answer: a})
+	c.said = append(c.said, said{answer: a})
 }
 
 // continued returns what a request adds to the conversation, or an error if it does not repeat what was said.

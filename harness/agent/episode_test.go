@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"exp/harness/openai"
 	"exp/train/rollout"
 )
 
@@ -102,7 +103,7 @@ func TestConversation(t *testing.T) {
 		t.Fatalf("%s, %s", got, why)
 	}
 	want := "[user]a><think>hm</think>\n one \x00(0)[user]b[user]c>two\x00(0)[user]d>"
-	if got := x.p.asked[2]; got.prompt != want || got.seed != 12 {
+	if got := x.p.asked[2]; got.prompt != want || got.seed != 1002 {
 		t.Errorf("asked %q with seed %d, want %q", got.prompt, got.seed, want)
 	}
 	c := x.end()
@@ -126,6 +127,9 @@ func TestConversation(t *testing.T) {
 	}
 	if got, _ := x.chat("", user("z")); got != "410 episode_over <nil>" {
 		t.Errorf("after the end: %s", got)
+	}
+	if _, err := x.ask(context.Background(), &openai.Request{N: 1, Texts: []string{"late"}}); err != errOver {
+		t.Errorf("a request that comes with the end: %v", err)
 	}
 }
 
@@ -164,7 +168,7 @@ func TestLastConversation(t *testing.T) {
 	if got, why := x.chat("", user("d")); got != "400 too_many_turns <nil>" {
 		t.Fatalf("%s, %s: turns of all conversations count", got, why)
 	}
-	if p := x.p.asked[3]; p.prompt != "[user]a[assistant]one[user]c>" || p.seed != 13 {
+	if p := x.p.asked[3]; p.prompt != "[user]a[assistant]one[user]c>" || p.seed != 1003 {
 		t.Errorf("%+v", p)
 	}
 	if c := x.end(); c.Asked.Text != "[user]a[assistant]one[user]c>" || c.Text != "one" || len(c.Inserted) != 0 || c.Finish != rollout.FinishTurns {
@@ -215,6 +219,14 @@ func TestLimits(t *testing.T) {
 	x.chat("", user("a"), repeat("one"), user("b"))
 	if got := x.p.asked[1].prompt; got != "[user]a>one(-1)[user]b>" {
 		t.Errorf("after a turn that was cut: %q", got)
+	}
+	x = playedBy(t, options(), &policy{says: []string{"one two"}})
+	if got, why := x.chat(`, "stop": ["t"]`, user("a")); !strings.Contains(got, `"one "`) || why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+	x.chat("", user("a"), repeat("one"), user("b"))
+	if got := x.p.asked[1].prompt; got != "[user]a>one t(-1)[user]b>" {
+		t.Errorf("after a text that stops: %q", got)
 	}
 }
 
@@ -316,6 +328,20 @@ func TestCalls(t *testing.T) {
 	if got := x.p.asked[1].prompt; !strings.HasSuffix(got, call+"\x00(0)[tool]21>") || !strings.HasPrefix(got, `[{"type"`) {
 		t.Errorf("asked %q", got)
 	}
+	x = playedBy(t, roomy(), &policy{says: []string{call}})
+	x.chat(weather, user("a"))
+	if got, _ := x.chat(weather, user("a"), strings.Replace(message(`{"a":2.50,"b":1}`), "I look.", "", 1), tool); got != "400 other_conversation <nil>" {
+		t.Errorf("two calls for one: %s", got)
+	}
+	one := `{"role": "assistant", "content": null, "tool_calls": [{"id": "call00000", "type": "function", "function": {"name": "w", "arguments": "{\"a\":2.50,\"b\":1}"}}]}`
+	if got, why := x.chat(weather, user("a"), one, tool); !strings.Contains(got, `"id":"call00001"`) || why != "tool_calls" {
+		t.Errorf("the second call of an episode: %s, %s", got, why)
+	}
+	// A turn that was cut calls nothing: it might have gone on.
+	x = playedBy(t, roomy(), &policy{says: []string{call + " and"}})
+	if got, why := x.chat(weather+fmt.Sprintf(`, "max_tokens": %d`, len(call)+1), user("a")); strings.Contains(got, "tool_calls") || why != "length" {
+		t.Errorf("%s, %s", got, why)
+	}
 	// Without tools in the request, calls are text.
 	x = playedBy(t, roomy(), &policy{says: []string{call}})
 	if got, why := x.chat("", user("a")); !strings.Contains(got, "tool_call") || strings.Contains(got, "tool_calls") || why != "stop" {
@@ -394,8 +420,42 @@ func TestClientLeaves(t *testing.T) {
 			t.Errorf("request %d: %+v", i, q)
 		}
 	}
-	if c := x.end(); len(p.asked) != 3 || x.turns != 1 || c.Turns() != 1 {
+	// So is the second turn's.
+	said := x.c.Text
+	second := fmt.Sprintf(`{"prompt": "a%s+"}`, said)
+	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(second))
+	r.Header.Set("Content-Type", "application/json")
+	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
+	if x.turns != 1 || x.c.Text != said {
+		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	}
+	if got, why := first(x.post("completions", second)); why != "stop" || p.asked[3].seed != p.asked[4].seed {
+		t.Fatalf("%s, %s, %+v", got, why, p.asked)
+	}
+	if c := x.end(); len(p.asked) != 5 || x.turns != 2 || c.Turns() != 2 || c.CheckInserted() != nil {
 		t.Errorf("%d requests, %d turns", len(p.asked), x.turns)
+	}
+}
+
+// An episode that ends, because its program died, does not wait for the turn that was asked.
+func TestEndWhileAsking(t *testing.T) {
+	p := &policy{says: []string{"one"}, wait: make(chan struct{})}
+	x := playedBy(t, options(), p)
+	answered := make(chan string)
+	go func() {
+		got, _ := x.chat("", user("a"))
+		answered <- got
+	}()
+	for asked := false; !asked; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		asked = len(p.asked) > 0
+		p.mu.Unlock()
+	}
+	if c := x.end(); c.Asked != nil {
+		t.Errorf("%+v", c)
+	}
+	if got := <-answered; got != "410 episode_over <nil>" {
+		t.Errorf("%s", got)
 	}
 }
 

@@ -113,7 +113,6 @@ func (x *episodes) play(ctx context.Context, r *rollout.Request, k int) (rollout
 // ask draws a turn.
 func (x *episodes) ask(ctx context.Context, prompt []int32, seed uint64, p rollout.Params) (c rollout.Completion,
 	err error) {
-	p.Agent = nil
 	ended := make(chan rollout.Completion, 1)
 	a := &Ask{Request: rollout.Request{Prompt: prompt, Seeds: []uint64{seed}}, Params: p, Context: ctx,
 		Ended: func(_ int, c rollout.Completion) { ended <- c }}

@@ -172,6 +172,38 @@ func TestAgentThatOnlyAsks(t *testing.T) {
 	}
 }
 
+// impatient asks for a turn that it does not wait for, then for another one.
+type impatient struct{ player }
+
+func (a impatient) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
+	gone, leave := context.WithCancel(ctx)
+	time.AfterFunc(time.Millisecond, leave)
+	p := e.Params
+	p.MaxNewTokens = 4000
+	if _, err := e.Ask(gone, []int32{1}, e.Seed, p); !errors.Is(err, context.Canceled) {
+		return c, fmt.Errorf("not cancelled: %v", err)
+	}
+	return a.player.Play(ctx, e)
+}
+
+// TestAgentsLeave: a turn that nobody waits for any more gives up its slot.
+func TestAgentsLeave(t *testing.T) {
+	be := openCPU(t, 2)
+	long := toy
+	long.MaxPositions = 5000
+	m := newModel(t, be, long)
+	e, err := New(be, m, unending{}, Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 4400})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	reqs := problems(requests(rand.New(rand.NewPCG(8, 8)), 3, 2, 25))
+	sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 5, Agent: impatient{playing(player{turns: 1, episodes: 2})}})
+	if n := e.Stats().SampledTokens; n > 6*3000 {
+		t.Errorf("%d tokens were sampled, most of which nobody waited for", n)
+	}
+}
+
 func TestAgentsFail(t *testing.T) {
 	be := openCPU(t, 2)
 	m := newModel(t, be, toy)
