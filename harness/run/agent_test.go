@@ -128,7 +128,10 @@ func TestAgent(t *testing.T) {
 			}
 			last := c.Parts()[len(c.Parts())-1].Text
 			said := c.Reason == "as the agent says"
+			problem := strings.TrimSuffix(strings.TrimPrefix(c.Prompt, "[system] count<|endoftext|>[user] "), "<|endoftext|>[assistant] ")
 			switch {
+			case said != (len(problem)%2 == 1):
+				t.Errorf("%s, sample %d of %s: verdict by the agent: %v", c.Item, c.K, scope, said)
 			case c.Correct == nil:
 				t.Errorf("%s, sample %d: %q is not graded: %s", c.Item, c.K, last, c.Reason)
 			case said && c.Answer != fmt.Sprintf("%d vowels", int(math.Round(4*c.Reward))):
