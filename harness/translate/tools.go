@@ -58,6 +58,9 @@ func (t *verl) turns() {
 	path := t.text("data.tool_config_path", "")
 	path = t.text(at+"tool_config_path", path)
 	talk := t.text(at+"interaction_config_path", "")
+	if t.agent() {
+		return
+	}
 	some := path != "" || talk != "" // a script with tools leaves enable to a file of Hydra's
 	switch enabled := t.on(at+"enable", some); {
 	case enabled && !some:
@@ -66,12 +69,7 @@ func (t *verl) turns() {
 	case !enabled:
 		return
 	}
-	answers := t.number(at+"max_assistant_turns", math.Inf(1))
-	answers = min(answers, t.number(at+"max_user_turns", math.Inf(1))+1)
-	if math.IsInf(answers, 1) { // verl has no limit but the response's length
-		answers = 1000
-	}
-	t.putNumber("rollout.tools.max_turns", max(1, answers))
+	t.putTurns()
 	t.putNumber("rollout.tools.max_output", max(1, t.number(at+"max_tool_response_length", 256)))
 	t.put("rollout.tools.keep", t.text(at+"tool_response_truncate_side", "middle"))
 	if format := t.text(at+"format", "hermes"); format != "hermes" {
@@ -90,6 +88,36 @@ func (t *verl) turns() {
 		t.note("%sinteraction_config_path: a run has tools or a user who answers every turn, not both", at)
 	}
 	t.tools(t.places.found(path))
+}
+
+// putTurns translates how often the policy may answer.
+func (t *verl) putTurns() {
+	const at = rollout + "multi_turn."
+	answers := t.number(at+"max_assistant_turns", math.Inf(1))
+	answers = min(answers, t.number(at+"max_user_turns", math.Inf(1))+1)
+	if math.IsInf(answers, 1) { // verl has no limit but the response's length
+		answers = 1000
+	}
+	t.putNumber("rollout.tools.max_turns", max(1, answers))
+}
+
+// agent translates an agent loop of the user's, and reports whether there is one.
+func (t *verl) agent() bool {
+	const at = rollout + "agent."
+	path := t.text(at+"agent_loop_config_path", "")
+	if path == "" {
+		return false
+	}
+	name := t.text(at+"default_agent_loop", "")
+	t.put("rollout.tools.kind", "agent")
+	t.out["rollout.tools.command"] = "[./agent]"
+	t.putTurns()
+	if name != "" {
+		name = ", default_agent_loop=" + name
+	}
+	t.note("%sagent_loop_config_path=%s%s: write the loop as a program ./agent that asks the policy by OpenAI's API; "+
+		"exp config explain rollout.tools.conversations shows what it reads and writes", at, path, name)
+	return true
 }
 
 // tools translates a file of tools.

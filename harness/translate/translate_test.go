@@ -419,8 +419,10 @@ func TestPlacelessEffects(t *testing.T) {
 			[]string{"not translated: actor_rollout_ref.actor.fsdp_config.qat.enable=True"}},
 		{"an agent of its own", "actor_rollout_ref.rollout.agent.agent_loop_config_path=agent.yaml " +
 			"actor_rollout_ref.rollout.agent.default_agent_loop=mine actor_rollout_ref.rollout.agent.num_workers=4",
-			[]string{"not translated: actor_rollout_ref.rollout.agent.agent_loop_config_path=agent.yaml",
-				"not translated: actor_rollout_ref.rollout.agent.default_agent_loop=mine", "!num_workers"}},
+			[]string{"kind: agent", "command: [./agent]", "max_turns: 1000", "!num_workers", "!not translated: actor_rollout_ref.rollout.agent",
+				"actor_rollout_ref.rollout.agent.agent_loop_config_path=agent.yaml, default_agent_loop=mine: write the loop as a program ./agent"}},
+		{"an agent by a name that is nowhere", "actor_rollout_ref.rollout.agent.default_agent_loop=mine",
+			[]string{"not translated: actor_rollout_ref.rollout.agent.default_agent_loop=mine", "!kind: agent"}},
 		{"an agent of verl's", "actor_rollout_ref.rollout.agent.default_agent_loop=tool_agent", []string{"!agent_loop"}},
 		{"another reference model", "actor_rollout_ref.actor.use_kl_loss=True +actor_rollout_ref.ref.model.path=./r",
 			[]string{`reference: "./r"`, "loss_coef: 0.001"}},
