@@ -27,7 +27,7 @@ type Options struct {
 	Argv       []string
 	DataSource string        // of problems that name none
 	Workers    int           // processes, each with one episode at a time
-	Limit      time.Duration // longest time of an episode
+	Limit      time.Duration // longest time that a program takes without asking
 	Retries    int           // of an episode whose process ended or fell silent
 	Log        func(line string)
 
@@ -163,10 +163,12 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 		line, unfit = json.Marshal(t)
 		return append(line, '\n')
 	}
-	err = a.pool.Ask(ctx, begin, func(l program.Line) (err error) {
+	read := func(l program.Line) (err error) {
 		said, err = readResult(l, &t)
 		return err
-	})
+	}
+	idle := func() time.Duration { return played.idle() }
+	err = a.pool.Ask(ctx, program.Request{Begin: begin, Read: read, Idle: idle})
 	c = played.end()
 	var silence *program.Silence
 	switch {

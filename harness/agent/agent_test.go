@@ -272,6 +272,12 @@ func TestPlayEnds(t *testing.T) {
 	if err != nil || got.Said == nil || got.Said.Status != rollout.NotGraded || !strings.Contains(got.Said.Reason, "within 100ms (rollout.tools.limit)") {
 		t.Errorf("an agent that hangs: %+v, %v", got.Said, err)
 	}
+	// The policy's time is not the agent's.
+	slow := &policy{says: []string{"yes"}, wait: make(chan struct{})}
+	time.AfterFunc(300*time.Millisecond, func() { close(slow.wait) })
+	if got, err = a.Play(context.Background(), episodeOf(slow, "ask end", "")); err != nil || got.Said != nil || got.Text != "yes" {
+		t.Errorf("a slow policy: %+v, %v", got, err)
+	}
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(why)

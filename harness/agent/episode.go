@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"exp/harness/openai"
 	"exp/train/rollout"
@@ -23,7 +25,9 @@ type episode struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu sync.Mutex // one request at a time
+	asking atomic.Int32 // requests that wait for answers
+	heard  atomic.Int64 // when the program was last heard of, in nanoseconds of the clock
+	mu     sync.Mutex   // one request at a time
 	state
 	before state // before the last answer
 }
@@ -40,6 +44,7 @@ type state struct {
 func (a *Agent) begin(ctx context.Context, e rollout.Episode) *episode {
 	x := &episode{a: a, e: e, key: rand.Text()}
 	x.ctx, x.cancel = context.WithCancel(ctx)
+	x.heard.Store(time.Now().UnixNano())
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.open[x.key] = x
@@ -58,6 +63,24 @@ func (x *episode) end() rollout.Completion {
 	x.mu.Lock() // the last request has ended
 	defer x.mu.Unlock()
 	return x.c
+}
+
+// hears notes that the program asks something; the function that it returns, that it has its answer.
+func (x *episode) hears() (answered func()) {
+	x.asking.Add(1)
+	return func() {
+		x.heard.Store(time.Now().UnixNano())
+		x.asking.Add(-1)
+	}
+}
+
+// idle returns for how long the program has worked on its own. The policy's time is not the program's: on a slow
+// machine an episode is the same.
+func (x *episode) idle() time.Duration {
+	if x.asking.Load() > 0 {
+		return 0
+	}
+	return time.Duration(time.Now().UnixNano() - x.heard.Load())
 }
 
 // answer is what a request gets.

@@ -54,6 +54,7 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		refuse(w, errOver)
 		return
 	}
+	defer x.hears()()
 	body, err := openai.ReadBody(w, r)
 	if err != nil {
 		refuse(w, err)

@@ -51,7 +51,8 @@ func toolsKeys() []Key {
 		{Path: toolsPath + "limit", Kind: Duration,
 			Default: by(toolsPath+"kind", is(time.Minute), when("agent", is(10*time.Minute))), Range: above(0),
 			Role: Nonsemantic,
-			Help: "longest time for an answer, or an episode; then the program is restarted and asked again"},
+			Help: "longest time for an answer, or that an agent takes without asking; then the program is restarted " +
+				"and asked again"},
 		{Path: toolsPath + "retries", Kind: Int, Default: is(2), Range: between(0, 100), Role: Nonsemantic,
 			Help: "how often to ask again about a call or an episode after the program died or fell silent"},
 	})

@@ -12,7 +12,7 @@ import (
 type PoolOptions struct {
 	Argv     []string
 	Workers  int           // processes, each with one request at a time
-	Limit    time.Duration // longest time for an answer
+	Limit    time.Duration // longest time for an answer, or without a word
 	LimitKey string        // of the configuration, for errors
 	Retries  int           // of a request whose process ended or fell silent
 	Log      func(line string)
@@ -59,10 +59,17 @@ func (p *Pool) Try(while time.Duration, name string) error {
 	return err
 }
 
-// Ask writes a request, a line, to an idle process and reads its answer from the first line of output that is not
-// empty. begin returns the request; it is called for every try. The error is ctx's, read's, a *Silence, or says why
-// the program does not start. After an error the process is ended.
-func (p *Pool) Ask(ctx context.Context, begin func() []byte, read func(l Line) error) error {
+// Request is something to ask a program.
+type Request struct {
+	Begin func() []byte      // returns the line to write, for every try
+	Read  func(l Line) error // reads the answer
+	// Idle returns for how long the program has not been heard of otherwise; nil: since it was asked.
+	Idle func() time.Duration
+}
+
+// Ask writes a request to an idle process and reads its answer from the first line of output that is not empty. The
+// error is ctx's, Read's, a *Silence, or says why the program does not start. After an error the process is ended.
+func (p *Pool) Ask(ctx context.Context, r Request) error {
 	var process *Process
 	select {
 	case process = <-p.idle:
@@ -78,7 +85,7 @@ func (p *Pool) Ask(ctx context.Context, begin func() []byte, read func(l Line) e
 				return err
 			}
 		}
-		err := p.exchange(ctx, process, begin(), read)
+		err := p.exchange(ctx, process, r)
 		p.say(process)
 		if err == nil {
 			return nil
@@ -104,8 +111,8 @@ func (p *Pool) say(q *Process) {
 }
 
 // exchange sends a request and waits for its answer.
-func (p *Pool) exchange(ctx context.Context, q *Process, line []byte, read func(l Line) error) error {
-	go q.Write(line)
+func (p *Pool) exchange(ctx context.Context, q *Process, r Request) error {
+	go q.Write(r.Begin())
 	limit := time.NewTimer(p.o.Limit)
 	defer limit.Stop()
 	for {
@@ -113,6 +120,12 @@ func (p *Pool) exchange(ctx context.Context, q *Process, line []byte, read func(
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
+			if r.Idle != nil {
+				if left := p.o.Limit - r.Idle(); left > 0 {
+					limit.Reset(left)
+					continue
+				}
+			}
 			return &Silence{fmt.Sprintf("it gave no answer within %v (%s)%s", p.o.Limit, p.o.LimitKey, q.Said())}
 		case l, ok := <-q.Lines():
 			switch {
@@ -124,7 +137,7 @@ func (p *Pool) exchange(ctx context.Context, q *Process, line []byte, read func(
 			case len(l.Text) == 0:
 				continue
 			}
-			return read(l)
+			return r.Read(l)
 		}
 	}
 }

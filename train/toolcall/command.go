@@ -109,10 +109,11 @@ func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (a rollout.
 		return a, err
 	}
 	line = append(line, '\n')
-	err = c.pool.Ask(ctx, func() []byte { return line }, func(l program.Line) (err error) {
+	begin := func() []byte { return line }
+	err = c.pool.Ask(ctx, program.Request{Begin: begin, Read: func(l program.Line) (err error) {
 		a, err = parse(l, &asked)
 		return err
-	})
+	}})
 	if err != nil && ctx.Err() == nil {
 		err = c.broken(err)
 	}
