@@ -13,7 +13,7 @@ import (
 	"exp/train/toolcall"
 )
 
-// conversation is what a program and the policy have said to each other, as the program knows it.
+// conversation is all that a program and the policy have said to each other, as the program knows it.
 type conversation struct {
 	chat  bool
 	said  []said // of a chat

@@ -258,6 +258,12 @@ func TestUnfitRequests(t *testing.T) {
 	if got, why := first(x.post("embeddings", "{}")); !strings.HasPrefix(got, "404 ") || !strings.Contains(why, "an episode has POST chat/completions") {
 		t.Errorf("%s, %s", got, why)
 	}
+	r := httptest.NewRequest(http.MethodGet, "/episode/"+x.key+"/v1/models", nil)
+	w := httptest.NewRecorder()
+	x.a.server.Handler.ServeHTTP(w, r)
+	if got, want := strings.TrimSpace(w.Body.String()), `{"data":[{"created":0,"id":"policy","max_model_len":160,"object":"model","owned_by":"exp"}],"object":"list"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	o := options()
 	o.Chats = false
 	x = playedBy(t, o, &policy{says: []string{"one"}})

@@ -20,8 +20,13 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("POST /episode/{key}/v1/chat/completions", ask(true))
 	mux.HandleFunc("POST /episode/{key}/v1/completions", ask(false))
 	mux.HandleFunc("GET /episode/{key}/v1/models", func(w http.ResponseWriter, r *http.Request) {
+		x := a.episodeOf(r)
+		if x == nil {
+			refuse(w, errOver)
+			return
+		}
 		card := map[string]any{"id": model, "object": "model", "created": 0, "owned_by": "exp",
-			"max_model_len": a.o.MaxPrompt}
+			"max_model_len": a.o.MaxPrompt + x.e.Params.MaxNewTokens}
 		_ = openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{card}})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -30,6 +35,13 @@ func (a *Agent) handler() http.Handler {
 			r.URL.Path))
 	})
 	return mux
+}
+
+// episodeOf returns the open episode that a request is for; nil if there is none.
+func (a *Agent) episodeOf(r *http.Request) *episode {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open[r.PathValue("key")]
 }
 
 // refuse answers with an error.
@@ -47,9 +59,7 @@ func refuse(w http.ResponseWriter, err error) {
 
 // answer answers a request for a turn.
 func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
-	a.mu.Lock()
-	x := a.open[r.PathValue("key")]
-	a.mu.Unlock()
+	x := a.episodeOf(r)
 	if x == nil {
 		refuse(w, errOver)
 		return
