@@ -272,12 +272,6 @@ func TestPlayEnds(t *testing.T) {
 	if err != nil || got.Said == nil || got.Said.Status != rollout.NotGraded || !strings.Contains(got.Said.Reason, "within 100ms (rollout.tools.limit)") {
 		t.Errorf("an agent that hangs: %+v, %v", got.Said, err)
 	}
-	// The policy's time is not the agent's.
-	slow := &policy{says: []string{"yes"}, wait: make(chan struct{})}
-	time.AfterFunc(300*time.Millisecond, func() { close(slow.wait) })
-	if got, err = a.Play(context.Background(), episodeOf(slow, "ask end", "")); err != nil || got.Said != nil || got.Text != "yes" {
-		t.Errorf("a slow policy: %+v, %v", got, err)
-	}
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(why)
@@ -301,6 +295,22 @@ func TestPlayEnds(t *testing.T) {
 	}
 	if err := New(options()).Try(20 * time.Millisecond); err != nil {
 		t.Errorf("a program that waits: %v", err)
+	}
+}
+
+// The policy's time is not the agent's.
+func TestSlowPolicy(t *testing.T) {
+	t.Parallel()
+	o := options()
+	o.Limit, o.Retries = 2*time.Second, 0 // enough for the program to start
+	a := New(o)
+	p := &policy{says: []string{"yes"}, wait: make(chan struct{})}
+	time.AfterFunc(o.Limit+300*time.Millisecond, func() { close(p.wait) })
+	if got, err := a.Play(context.Background(), episodeOf(p, "ask end", "")); err != nil || got.Said != nil || got.Text != "yes" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
 	}
 }
 

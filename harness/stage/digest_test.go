@@ -1,0 +1,35 @@
+package stage
+
+import (
+	"testing"
+
+	"exp/train/rollout"
+)
+
+// The digests of a step's rollouts depend on every token and log-prob, on where a completion ends, and on the prompts
+// that agents wrote.
+func TestRolloutDigests(t *testing.T) {
+	of := func(list ...rollout.Completion) string {
+		all := make([]*rollout.Completion, len(list))
+		for i := range list {
+			all[i] = &list[i]
+		}
+		tokens, logProbs := RolloutDigests(all)
+		return tokens.String() + logProbs.String()
+	}
+	a := rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -2}}
+	b := rollout.Completion{Tokens: []int32{3}, LogProbs: []float32{-3}}
+	asked := a
+	asked.Asked = &rollout.Asked{Tokens: []int32{1}}
+	otherwise := a
+	otherwise.Asked = &rollout.Asked{Tokens: []int32{2}}
+	seen := map[string]int{}
+	for i, d := range []string{of(a, b), of(b, a), of(a), of(rollout.Completion{Tokens: []int32{1}, LogProbs: []float32{-1}},
+		rollout.Completion{Tokens: []int32{2, 3}, LogProbs: []float32{-2, -3}}), of(asked, b), of(otherwise, b),
+		of(rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -4}}, b)} {
+		if j, ok := seen[d]; ok {
+			t.Errorf("steps %d and %d have the same digests", j, i)
+		}
+		seen[d] = i
+	}
+}
