@@ -147,7 +147,7 @@ func TestTextsGrowByTurns(t *testing.T) {
 // A row is added to a step as long as it is expected to bring more for its time than the others.
 func TestPlan(t *testing.T) {
 	plan := func(ridge, most int, matches ...int) (ahead []int) {
-		e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(100)}
+		e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(100, 16)}
 		d := newDrafter(Options{Ridge: ridge})
 		d.most, e.drafts = most, d
 		s := newSchedule(e, make([]rollout.Request, len(matches)), rollout.Params{MaxNewTokens: 100})
@@ -193,7 +193,7 @@ func TestReserve(t *testing.T) {
 		{3, 30, 21, 2, 1},
 		{2, 30, 5, 1, 1},
 	} {
-		s := &schedule{e: &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(tt.free)}, growing: 1}
+		s := &schedule{e: &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(tt.free, 16)}, growing: 1}
 		q := &sequence{pos: 10, pages: []int32{0}, most: 3}
 		s.running = append(s.running, q)
 		if rows := s.reserve(q, tt.n); rows != tt.rows || len(q.pages) != tt.pages || s.growing != tt.growing {
@@ -302,7 +302,7 @@ func TestCallsBegin(t *testing.T) {
 // The text gets each prompt and each token of a completion once, also of completions that ended before it got the
 // prompt, that start again, or whose place in memory another takes.
 func TestTextOfSchedule(t *testing.T) {
-	e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(9), vocab: letters{}, drafts: newDrafter(Options{Ridge: 1})}
+	e := &Engine{opt: Options{PageTokens: 16}, pages: newPagePool(9, 16), vocab: letters{}, drafts: newDrafter(Options{Ridge: 1})}
 	d := e.drafts
 	s := newSchedule(e, []rollout.Request{{Prompt: []int32{1, 2}, Seeds: make([]uint64, 3)}, {Prompt: []int32{9}, Seeds: make([]uint64, 1)}},
 		rollout.Params{MaxNewTokens: 50})

@@ -5,8 +5,9 @@
 // A call takes requests, each a prompt and the seeds of its completions. The engine
 // computes the prompt without its last token once; completions share its full pages and
 // copy a partly filled one. Each completion then starts with the prompt's last token in its
-// own row. A prompt with the same beginning as another (a system prompt, examples) reuses
-// the other's full pages while any completion keeps them in the cache. Completions take
+// own row. A prompt with the same beginning as another (a system prompt, examples), or as another with a
+// completion (the next turn of a conversation), reuses the full pages that hold it: they stay in the cache
+// until others need the room, those that were left longest ago first. Completions take
 // slots in order; an ended one frees its slot for the next at once. If the cache is too small
 // for all, the completion that started last gives its pages back. Later its prompt and the
 // tokens that it has drawn are computed again like a prompt, and it continues. Layers with linear
@@ -119,6 +120,7 @@ func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, sha
 type Stats struct {
 	Steps         int
 	PromptTokens  int // computed; shared ones count once, drawn ones of restarted completions each time
+	FoundTokens   int // of prompts, and drawn ones of restarted completions, that were in the cache already
 	SampledTokens int
 	Drafts        int // tokens that were guessed and computed ahead
 	KeptDrafts    int // of them, those that were then drawn, and so took no step of their own
@@ -157,7 +159,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	}
 	o.StepRows = o.Rows()
 	e := &Engine{be: be, m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
-	e.pages = newPagePool(o.pages())
+	e.pages = newPagePool(o.pages(), o.PageTokens)
 	e.state.slots = o.stateSlots(m.Config)
 	e.drafts = newDrafter(o)
 	var err error

@@ -333,4 +333,5 @@ func sampledAsTrained(t *testing.T, be kernels.Backend, m *model.Model, r *rand.
 	if at != len(lp) || at == 0 {
 		t.Fatalf("%d tokens sampled, %d scored", at, len(lp))
 	}
+	checkSecondTurn(t, be, m, reqs, out, p)
 }

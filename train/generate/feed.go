@@ -33,6 +33,7 @@ type Ask struct {
 
 	Scores  [][]Score // [K][T], before Drew and Ended are told
 	Prompts []Score   // [P], the first of which is empty; before the first token
+	Found   int       // tokens of the prompt that were in the cache already; before the first token
 	left    int       // completions that have not ended
 }
 
@@ -189,6 +190,7 @@ func (s *schedule) dropGone() {
 		if !gone(q.req) {
 			return false
 		}
+		s.keep(q)
 		s.leave(q)
 		s.e.idle = append(s.e.idle, q)
 		return true
@@ -246,6 +248,9 @@ func (f *feed) group(draws []draw, st *model.Step) {
 		}
 	}
 }
+
+// scores reports whether the tokens of a prompt are scored.
+func (s *schedule) scores(pr *prompt) bool { return s.feed != nil && s.feed.asks[pr.req].Prompted }
 
 // score notes that the next row of a step, which computes a prompt's token, tells of the one after it.
 func (f *feed) score(pr *prompt, row int, st *model.Step) {

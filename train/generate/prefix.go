@@ -1,13 +1,12 @@
 package generate
 
-// prefixes finds full prompt pages in the cache, so a prompt with the same beginning as
-// another takes its first pages over instead of computing them. A page is found by its
-// tokens and by the page before it, which stands for all tokens before. A page is forgotten
-// when its last holder leaves it: every holder of a page also holds the page before it, so
-// no page is found after a missing one.
+// prefixes finds full pages in the cache, so a prompt with the same beginning as another sequence holds its first
+// pages instead of computing them. A page is found by its tokens and by the page before it, which stands for all
+// tokens before. The memory that it takes is bounded by the number of pages, whose tokens it holds.
 type prefixes struct {
 	pages map[prefixKey]int32
 	keys  []prefixKey // by page; without tokens: not findable
+	bytes []byte      // room of encode
 }
 
 type prefixKey struct {
@@ -15,77 +14,109 @@ type prefixKey struct {
 	tokens string // little-endian, four bytes each
 }
 
-// firstPage stands before the first page of a prompt.
+// firstPage stands before the first page of a sequence.
 const firstPage = -1
-
-func newPrefixKey(before int32, tokens []int32) prefixKey {
-	b := make([]byte, 0, 4*len(tokens))
-	for _, id := range tokens {
-		b = append(b, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
-	}
-	return prefixKey{before, string(b)}
-}
 
 func (x *prefixes) reset(pages int) {
 	x.keys = make([]prefixKey, pages)
 	x.pages = map[prefixKey]int32{}
 }
 
-// add makes a page findable, unless another page with the same tokens is.
-func (x *prefixes) add(k prefixKey, page int32) (added bool) {
-	if _, ok := x.pages[k]; ok {
-		return false
+// encode returns tokens as keys have them, until it is called again.
+func (x *prefixes) encode(tokens []int32) []byte {
+	x.bytes = x.bytes[:0]
+	for _, id := range tokens {
+		x.bytes = append(x.bytes, byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
 	}
-	x.pages[k], x.keys[page] = page, k
-	return true
+	return x.bytes
 }
+
+// find returns the page that holds tokens behind a page, if there is one. It allocates nothing.
+func (x *prefixes) find(before int32, tokens []int32) (page int32, ok bool) {
+	page, ok = x.pages[prefixKey{before, string(x.encode(tokens))}]
+	return page, ok
+}
+
+// add makes a page findable that holds tokens which find does not find.
+func (x *prefixes) add(before int32, tokens []int32, page int32) {
+	k := prefixKey{before, string(x.encode(tokens))}
+	x.pages[k], x.keys[page] = page, k
+}
+
+// has reports whether a page is findable.
+func (x *prefixes) has(page int32) bool { return x.keys[page].tokens != "" }
 
 func (x *prefixes) forget(page int32) {
-	if k := x.keys[page]; k.tokens != "" {
-		delete(x.pages, k)
-		x.keys[page] = prefixKey{}
-	}
+	delete(x.pages, x.keys[page])
+	x.keys[page] = prefixKey{}
 }
 
-// before returns the page that precedes page i of a prompt.
-func before(pages []int32, i int) int32 {
-	if i == 0 {
-		return firstPage
+// seek returns the pages that hold the next tokens of a prompt whose pages are all computed.
+func (s *schedule) seek(pr *prompt) []int32 {
+	if !s.adopts(pr) || pr.done != len(pr.pages)*s.e.opt.PageTokens {
+		return nil
 	}
-	return pages[i-1]
+	s.found = s.e.pages.seek(s.found[:0], before(pr.pages, len(pr.pages)), pr.tokens[pr.done:pr.shared()])
+	return s.found
 }
 
-// adopt replaces the next, uncomputed pages of a prompt by pages that hold the same tokens
-// after the same prefix.
+// adopts reports whether a prompt holds pages of others. A scored one computes all of its tokens. In a model with
+// states, the state at the end of those pages is gone.
+func (s *schedule) adopts(pr *prompt) bool { return !s.e.state.exist() && !s.scores(pr) }
+
+// adopt replaces the next, uncomputed pages of a prompt by pages that hold the same tokens after the same prefix.
 func (s *schedule) adopt(pr *prompt) {
-	size, tokens := s.e.opt.PageTokens, pr.tokens
-	if s.e.state.exist() {
-		return // the state at the end of those pages is gone
+	size := s.e.opt.PageTokens
+	if !s.adopts(pr) || pr.done%size != 0 {
+		return
 	}
-	for pr.done%size == 0 && pr.done+size <= pr.shared() {
-		i := pr.done / size
-		page, ok := s.e.pages.prefixes.pages[newPrefixKey(before(pr.pages, i), tokens[pr.done:pr.done+size])]
-		if !ok {
-			return
-		}
+	at := pr.done / size
+	s.found = s.e.pages.seek(s.found[:0], before(pr.pages, at), pr.tokens[pr.done:pr.shared()])
+	for i, page := range s.found {
 		s.e.pages.share(page)
-		s.e.pages.drop(pr.pages[i])
-		pr.pages[i] = page
-		pr.done += size
-		pr.found = pr.done / size
+		s.e.pages.drop(pr.pages[at+i])
+		pr.pages[at+i] = page
+	}
+	s.took(pr, len(s.found))
+}
+
+// took notes that a prompt holds more pages that were found.
+func (s *schedule) took(pr *prompt, pages int) {
+	if pages == 0 {
+		return
+	}
+	size := s.e.opt.PageTokens
+	pr.done += pages * size
+	pr.found = pr.done / size
+	s.e.stats.FoundTokens += pages * size
+	if s.feed != nil && pr.begins() {
+		s.feed.asks[pr.req].Found += pages * size
 	}
 }
 
-// publish makes a prompt's pages findable that are filled by the steps up to and including
-// the current one. Rows of that step may already use them.
+// begins reports whether none of a request's completions has started with pr.
+func (pr *prompt) begins() bool { return pr.again == nil && pr.nextK == 0 }
+
+// publish makes a prompt's pages findable that are filled by the steps up to and including the current one. Rows of
+// that step may already use them.
 func (s *schedule) publish(pr *prompt) {
-	size := s.e.opt.PageTokens
-	for ; pr.found < pr.done/size; pr.found++ {
-		i := pr.found
-		k := newPrefixKey(before(pr.pages, i), pr.tokens[i*size:(i+1)*size])
-		if !s.e.pages.prefixes.add(k, pr.pages[i]) {
-			pr.found = len(pr.pages) // nor those after it: nobody would look for them
-			return
-		}
+	if s.e.state.exist() {
+		return
 	}
+	full := pr.done / s.e.opt.PageTokens
+	s.e.pages.publish(pr.pages, pr.tokens, pr.found, full)
+	pr.found = full
+}
+
+// keep makes the pages findable that q fills, for prompts that go on where it leaves.
+func (s *schedule) keep(q *sequence) {
+	if s.e.state.exist() || len(q.pages) == 0 {
+		return
+	}
+	s.known = append(s.known[:0], s.reqs[q.req].Prompt...)
+	for _, d := range q.drawn {
+		s.known = append(s.known, d.id)
+	}
+	// The last token has no keys and values yet. Behind it are those of drafts, if any.
+	s.e.pages.publish(q.pages, s.known, 0, (len(s.known)-1)/s.e.opt.PageTokens)
 }

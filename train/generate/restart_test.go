@@ -61,6 +61,9 @@ func TestSmallCache(t *testing.T) {
 				t.Errorf("%d tokens: %d of %d slots of states are free afterwards", tokens, n, e.state.slots)
 			}
 			t.Logf("%s: %d tokens, %+v", operand, tokens, e.Stats())
+			if n := e.Stats(); (n.FoundTokens > 0) != (n.Restarts > 0 && !c.Recurrent()) {
+				t.Errorf("%s, %d tokens: %d restarts, and %d tokens found", operand, tokens, n.Restarts, n.FoundTokens)
+			}
 			if n := e.Stats().Restarts; (n > 0) != (tokens < 1000 && tokens > 0) {
 				t.Errorf("%s: %d restarts in a cache of %d tokens", operand, n, tokens)
 			}

@@ -29,6 +29,9 @@ type schedule struct {
 	// Room for completions' results.
 	tokens  []int32
 	numbers []float32
+
+	known []int32 // room for the tokens of a completion
+	found []int32 // room for the pages of a prompt
 }
 
 // prompt is a request whose prompt is in the cache or being computed, or a completion that starts
@@ -40,7 +43,7 @@ type prompt struct {
 	admitted bool      // it has its pages
 	pages    []int32
 	done     int   // tokens in the cache, out of shared()
-	found    int   // leading pages that other prompts can find, or that were found elsewhere
+	found    int   // leading pages that are findable
 	nextK    int   // first completion that has not started
 	state    int32 // slot of its state; noState: none yet
 }
@@ -163,18 +166,28 @@ func (s *schedule) enough(n int) bool {
 	return !s.short && s.e.pages.available() >= n+s.growing+1
 }
 
-// give gives pr its pages, if there are enough.
+// give gives pr its pages, if there are enough: those that hold its next tokens already, and others to compute the
+// rest in.
 func (s *schedule) give(pr *prompt) bool {
 	if pr.admitted {
 		return true
 	}
-	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages)
-	if !s.enough(need) || pr.state == noState && s.e.state.short() {
+	if !s.enough(0) || pr.state == noState && s.e.state.short() {
+		return false
+	}
+	found := s.seek(pr)
+	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages) - len(found)
+	if !s.enough(need + s.e.pages.idle(found)) {
 		return false
 	}
 	if pr.state == noState {
 		pr.state = s.e.state.take()
 	}
+	for _, page := range found { // before any is evicted
+		s.e.pages.share(page)
+		pr.pages = append(pr.pages, page)
+	}
+	s.took(pr, len(found))
 	for range need {
 		pr.pages = append(pr.pages, s.e.pages.take())
 	}
@@ -182,10 +195,12 @@ func (s *schedule) give(pr *prompt) bool {
 	return true
 }
 
-// release takes pr's pages back.
+// release takes pr's pages back. They stay findable.
 func (s *schedule) release(pr *prompt) {
-	for _, id := range pr.pages {
-		s.e.pages.drop(id)
+	s.publish(pr)
+	s.e.pages.leave(pr.pages)
+	if s.feed != nil && pr.begins() {
+		s.feed.asks[pr.req].Found = 0
 	}
 	s.e.state.drop(&pr.state)
 	pr.pages, pr.done, pr.found, pr.admitted = pr.pages[:0], 0, 0, false
@@ -247,6 +262,7 @@ func (s *schedule) makeRoom() {
 func (s *schedule) evict(i int) {
 	q := s.running[i]
 	s.running = slices.Delete(s.running, i, i+1)
+	s.keep(q)
 	s.leave(q)
 	s.insert(s.again(q))
 	s.e.stats.Restarts++
@@ -274,9 +290,7 @@ func (s *schedule) leave(q *sequence) {
 	if len(q.pages) < q.most {
 		s.growing--
 	}
-	for _, id := range q.pages {
-		s.e.pages.drop(id)
-	}
+	s.e.pages.leave(q.pages)
 	q.pages = q.pages[:0]
 	s.e.state.drop(&q.state)
 }
@@ -410,6 +424,7 @@ func (s *schedule) end(q *sequence, finish rollout.Finish) {
 	}
 	c.Text = string(q.text)
 	if s.feed != nil {
+		s.keep(q) // whoever is told of the end may go on
 		s.feed.ended(q, c)
 	} else {
 		s.out[q.req][q.k] = c

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -43,6 +44,9 @@ func checkPages(s *schedule) error {
 	if !slices.Equal(held, s.e.pages.refs) {
 		return fmt.Errorf("pages are held %v times, %v are counted", held, s.e.pages.refs)
 	}
+	if err := s.e.pages.check(); err != nil {
+		return err
+	}
 	for _, q := range s.running {
 		for _, id := range q.pages[min(len(q.pages), q.pos/s.e.opt.PageTokens):] {
 			if held[id] != 1 {
@@ -80,9 +84,10 @@ func sampleChecked(t *testing.T, e *Engine, reqs []rollout.Request, p rollout.Pa
 	s.turns = newTurns(t.Context(), p.Environment, s.total, nil)
 	defer s.turns.close()
 	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
+	c := newContents(e)
 	for step := 0; !s.finished(); step++ {
 		wait := !e.advance(s, sampling)
-		if err := checkPages(s); err != nil {
+		if err := cmp.Or(checkPages(s), c.took(s)); err != nil {
 			t.Fatalf("step %d: %v", step, err)
 		}
 		if err := s.takeReplies(t.Context(), wait); err != nil || step > 20_000 {
@@ -221,6 +226,7 @@ func TestAnySpeculationOfServed(t *testing.T) {
 		o := anyOptions(r)
 		e := newEngine(t, dirty{be}, m, o)
 		s := fed(t, e)
+		c := newContents(e)
 		var list []*asked
 		var leave []context.CancelFunc
 		for _, req := range guessable(r, 30, 3, 45) {
@@ -248,7 +254,7 @@ func TestAnySpeculationOfServed(t *testing.T) {
 				continue
 			}
 			e.advance(s, kernels.Sampling{})
-			if err := checkPages(s); err != nil || step > 20_000 {
+			if err := cmp.Or(checkPages(s), c.took(s)); err != nil || step > 20_000 {
 				t.Fatalf("seed %d, %+v, step %d, %d of %d ended: %v", seed, o, step, s.ended, s.total, err)
 			}
 		}

@@ -70,10 +70,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		if !pr.admitted {
 			continue
 		}
-		scored := s.feed != nil && s.feed.asks[pr.req].Prompted
-		if !scored {
-			s.adopt(pr)
-		}
+		s.adopt(pr)
 		n := min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens))
 		if n <= 0 {
 			continue
@@ -83,6 +80,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		}
 		table(pr.pages)
 		st.States = append(st.States, pr.state)
+		scored := s.scores(pr)
 		for range n {
 			if scored {
 				s.feed.score(pr, len(st.Tokens), st)

@@ -51,6 +51,34 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Nor does it where each new page is one that can be found and is evicted.
+func TestEvictingAllocatesNothing(t *testing.T) {
+	e, s := decoding(t, toy, 1, 8, 30)
+	p := e.pages
+	var pages, tokens []int32
+	for len(p.free) > 0 {
+		pages = append(pages, p.take())
+		for range p.size {
+			tokens = append(tokens, int32(len(pages)))
+		}
+	}
+	p.publish(pages, tokens, 0, len(pages))
+	p.leave(pages)
+	kept := p.kept.len
+	if n := testing.AllocsPerRun(20, func() { e.advance(s, freely) }); n != 0 || p.kept.len > kept-4 {
+		t.Errorf("a step allocates %v times, %d of %d kept pages are left", n, p.kept.len, kept)
+	}
+	if n := testing.AllocsPerRun(20, func() {
+		list := p.seek(pages[:0], firstPage, tokens)
+		for _, id := range list {
+			p.share(id)
+		}
+		p.leave(list)
+	}); n != 0 {
+		t.Errorf("finding pages allocates %v times", n)
+	}
+}
+
 func BenchmarkDecoding(b *testing.B) {
 	c := model.Config{Vocab: 19, Layers: 4, Width: 128, Heads: 4, KVHeads: 2, Head: 32, FFN: 384,
 		RopeTheta: 1e4, NormEps: 1e-6, TieEmbeddings: true, MaxPositions: 256, InitStd: 0.05}

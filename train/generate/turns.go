@@ -273,6 +273,7 @@ func (s *schedule) emptied() bool {
 		return false
 	}
 	last.most = len(last.pages)
+	s.keep(last)
 	s.leave(last)
 	s.e.stats.Restarts++
 	return true
