@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -33,6 +34,9 @@ type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
+	Details    struct {
+		Cached int `json:"cached_tokens"` // of the prompt, that earlier requests had computed
+	} `json:"prompt_tokens_details"`
 }
 
 // counts counts the tokens so far.
@@ -45,6 +49,11 @@ func (a *answer) counts() (u usage) {
 	for _, p := range a.parts {
 		if p.ended != nil && !a.hidden() {
 			u.Completion += len(p.ended.Tokens)
+		}
+	}
+	for i, ask := range a.asks { // whose Found changes no more once a completion has ended
+		if slices.ContainsFunc(a.parts[i*a.N:(i+1)*a.N], func(p part) bool { return p.ended != nil }) {
+			u.Details.Cached += ask.Found
 		}
 	}
 	u.Total = u.Prompt + u.Completion

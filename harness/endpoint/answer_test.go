@@ -32,6 +32,37 @@ func TestEchoOfSeveral(t *testing.T) {
 	}
 }
 
+// An answer tells how many tokens of its prompts earlier requests had computed, in whole pages. Scores of a prompt need
+// all of it computed.
+func TestCachedTokens(t *testing.T) {
+	_, h := opened(t, Options{})
+	url, old := h.URL+"/v1/completions", strings.Repeat("once ", 8) // 40 tokens, and one that is drawn
+	for _, tt := range []struct {
+		what, body string
+		want       int
+	}{
+		{"new", fmt.Sprintf(`{"prompt":%q`, old), 0},
+		{"longer", fmt.Sprintf(`{"prompt":%q`, old+"upon a time"), 32},
+		{"other", fmt.Sprintf(`{"prompt":%q`, "twice "+old), 0},
+		{"several", fmt.Sprintf(`{"prompt":[%q,%q],"n":3`, old+"upon a time, there was", "twice "+old), 48 + 32},
+		{"scored", fmt.Sprintf(`{"prompt":%q,"echo":true,"logprobs":1`, old), 0},
+		{"short", `{"prompt":"once once once o"`, 0},
+	} {
+		r := ask(t, url, tt.body+`,"max_tokens":1,"ignore_eos":true}`)
+		if got := r.Usage.Details.Cached; got != tt.want {
+			t.Errorf("%s: %d tokens were there, want %d of %d", tt.what, got, tt.want, r.Usage.Prompt)
+		}
+	}
+	parts := stream(t, h.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"how are you?"}],"max_tokens":9,"stream":true,"ignore_eos":true}`)
+	if len(parts) == 0 || parts[len(parts)-1].Usage != nil {
+		t.Errorf("%+v", parts)
+	}
+	parts = stream(t, h.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"how are you?"},{"role":"user","content":"well?"}],"max_tokens":2,"stream":true,"stream_options":{"include_usage":true}}`)
+	if u := parts[len(parts)-1].Usage; u.Details.Cached != 16 { // "<user>how are you?" begins both
+		t.Errorf("%+v", u)
+	}
+}
+
 // Log-probs name tokens with their bytes; among the likeliest ones of a text is always its own.
 func TestLogprobs(t *testing.T) {
 	_, h := opened(t, Options{})
