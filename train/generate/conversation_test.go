@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -188,6 +190,9 @@ func TestConversations(t *testing.T) {
 			if a.Context.Err() != nil {
 				continue
 			}
+			if n := (len(a.Prompt) - 1) / o.PageTokens * o.PageTokens; a.Found > n || a.Prompted && a.Found > 0 {
+				t.Errorf("seed %d, request %d: %d tokens of %d were found", seed, i, a.Found, len(a.Prompt))
+			}
 			alone := a.again()
 			fed(t, plain, alone.Ask).finish(t)
 			told := func(a *asked) string { return fmt.Sprintf("%+v\n%q\n%v\n%v", a.out, a.texts, a.Scores, a.Prompts) }
@@ -241,6 +246,9 @@ func checkSecondTurn(t *testing.T, be kernels.Backend, m *model.Model, reqs []ro
 	}
 	if n := e.Stats().FoundTokens - found; n != want || len(next) < 3 {
 		t.Errorf("%d tokens of %d prompts were found, want %d", n, len(next), want)
+	}
+	if n := len(e.pages.prefixes.pages); (n == 0) != m.Config.Recurrent() {
+		t.Errorf("%d pages can be found", n)
 	}
 }
 
@@ -306,10 +314,10 @@ func TestAgentsFindTheirTurns(t *testing.T) {
 			want[i] = append(want[i], c)
 		}
 	}
-	p.Agent = chatter{4}
 	for _, o := range []Options{{MaxSequences: 4, Ridge: 16}, {MaxSequences: 4, CacheTokens: 240}, {MaxSequences: 1, CacheTokens: 1}} {
 		o.PageTokens, o.MaxTokens = 16, 208
 		e := newEngine(t, dirty{be}, m, o)
+		p.Agent = chatter{o.MaxSequences}
 		for range 2 {
 			before := e.Stats()
 			got := sample(t, e, reqs, p)
@@ -323,5 +331,171 @@ func TestAgentsFindTheirTurns(t *testing.T) {
 				t.Errorf("%+v: %d tokens of %d found, %d computed", o, found, tokens, computed)
 			}
 		}
+	}
+	// A call finds nothing of the one before: weights may have changed.
+	e := newEngine(t, be, m, Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 208})
+	p.Agent = chatter{1}
+	sample(t, e, reqs[:1], p)
+	found := e.Stats().FoundTokens
+	if sample(t, e, reqs[:1], p); e.Stats().FoundTokens != 2*found {
+		t.Errorf("%d tokens found in the first call, %d in the second", found, e.Stats().FoundTokens-found)
+	}
+}
+
+// A completion that is evicted, or whose client leaves, can be found as far as it was computed.
+func TestLeavingCompletionsCanBeFound(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	o := Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96}
+	req := rollout.Request{Prompt: randomTokens(rand.New(rand.NewPCG(8, 8)), 21), Seeds: []uint64{4}}
+	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 70}
+	for drawn := 1; drawn < 60; drawn++ {
+		for _, evicted := range []bool{true, false} {
+			e := newEngine(t, dirty{be}, m, o)
+			asks, out := collected([]rollout.Request{req}, p)
+			ctx, gone := context.WithCancel(t.Context())
+			asks[0].Context, asks[0].IgnoreEnds = ctx, true
+			s := fed(t, e, asks...)
+			for len(s.running) == 0 || len(s.running[0].drawn) < drawn {
+				e.advance(s, kernels.Sampling{})
+			}
+			tokens := slices.Clone(req.Prompt)
+			for _, d := range s.running[0].drawn {
+				tokens = append(tokens, d.id)
+			}
+			if evicted {
+				s.evict(0)
+			} else {
+				gone()
+				s.dropGone()
+			}
+			found := e.pages.seek(nil, firstPage, tokens)
+			if len(found) != (20+drawn)/16 || e.pages.idle(found) != len(found) || e.pages.available() != o.pages() {
+				t.Fatalf("after %d tokens, evicted: %v: pages %v can be found", drawn, evicted, found)
+			}
+			if !evicted {
+				continue
+			}
+			s.finish(t)
+			alone, want := collected([]rollout.Request{req}, p)
+			alone[0].IgnoreEnds = true
+			fed(t, newEngine(t, be, m, o), alone...).finish(t)
+			if a, b := bits(out[0][0]), bits(want[0][0]); a != b || e.Stats().FoundTokens != 16*len(found) || asks[0].Found != 0 {
+				t.Errorf("after %d tokens: %d found, %d of them for the prompt; %s, want %s", drawn, e.Stats().FoundTokens, asks[0].Found, a, b)
+			}
+		}
+	}
+}
+
+// Pages that appear while a prompt is in the middle of one are taken from the next one on, and what a prompt has found
+// counts once if it gives its pages back.
+func TestPagesThatAppear(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	o := Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96, StepRows: 3}
+	ones := slices.Repeat([]int32{1}, 90)
+	request := func(n, most int) (*Ask, *rollout.Completion) {
+		out := new(rollout.Completion)
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: most, Bias: []rollout.Bias{{Token: 1, Add: 1000}}}
+		return &Ask{Request: rollout.Request{Prompt: ones[:n], Seeds: []uint64{1}}, Params: p, IgnoreEnds: true,
+			Ended: func(_ int, c rollout.Completion) { *out = c }}, out
+	}
+	alone, want := request(80, 3)
+	fed(t, newEngine(t, be, m, o), alone).finish(t)
+	more := 0
+	for late := range 20 {
+		e := newEngine(t, dirty{be}, m, o)
+		first, _ := request(17, 50)
+		second, got := request(80, 3)
+		s := fed(t, e, first)
+		for len(s.running) == 0 || len(s.running[0].drawn) < 47-late {
+			e.advance(s, kernels.Sampling{})
+		}
+		s.join(second)
+		for first.left > 0 {
+			e.advance(s, kernels.Sampling{})
+		}
+		done := s.prompts[0].done
+		if late%2 == 1 {
+			s.release(s.prompts[0])
+			if second.Found != 0 {
+				t.Errorf("%d tokens were found, and given back", second.Found)
+			}
+		}
+		s.finish(t)
+		if a, b := bits(*got), bits(*want); a != b {
+			t.Errorf("%d steps later: %s, want %s", late, a, b)
+		}
+		// The first one leaves 66 tokens. The second one finds 16 of them when it begins, and others at the end of a page
+		// that it computes, if it ends a step there.
+		n := second.Found
+		if late%2 == 1 && n != 64 || n < 16 || n > 64 || n%16 > 0 {
+			t.Errorf("%d steps later, after %d tokens: %d tokens found", late, done, n)
+		}
+		if late%2 == 0 && n > 16 {
+			more++
+		}
+	}
+	if more == 0 {
+		t.Error("no page was found behind the first ones")
+	}
+}
+
+// BenchmarkConversation measures a conversation of 8 turns, each of which adds 100 tokens and draws 50, on the shape of
+// Qwen2.5-0.5B with random weights: turn by turn after one whose cache keeps nothing. It takes 6 GB, and is skipped
+// without EXP_TEST_ALL.
+func BenchmarkConversation(b *testing.B) {
+	if os.Getenv("EXP_TEST_ALL") == "" {
+		b.Skip("EXP_TEST_ALL is not set")
+	}
+	be := openCPU(b, 2)
+	m := newModel(b, be, model.Config{Vocab: 151936, Layers: 24, Width: 896, Heads: 14, KVHeads: 2, Head: 64, FFN: 4864,
+		RopeTheta: 1e6, NormEps: 1e-6, QKVBias: true, TieEmbeddings: true, MaxPositions: 1280, InitStd: 0.02})
+	var talks [2]*schedule
+	for i := range talks {
+		o := Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 1280, StepRows: 256}
+		e, err := New(be, m, endless{[]byte("x")}, o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(e.Close)
+		talks[i] = newSchedule(e, nil, rollout.Params{})
+		talks[i].feed = &feed{e: e}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	var first, whole [2]float64 // seconds to the first token and to the last, of all turns
+	for b.Loop() {
+		var prompt []int32
+		talks[1].e.pages.reset()
+		for turn := range 8 {
+			for range 100 {
+				prompt = append(prompt, int32(r.IntN(m.Config.Vocab)))
+			}
+			var said []int32
+			line := ""
+			talks[0].e.pages.reset()
+			for i, s := range talks {
+				s.restart()
+				s.join(&Ask{Request: rollout.Request{Prompt: prompt, Seeds: []uint64{uint64(turn)}},
+					Params: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 50}, IgnoreEnds: true,
+					Ended: func(_ int, c rollout.Completion) { said = c.Tokens }})
+				begin, to := time.Now(), 0.0
+				for !s.finished() {
+					s.e.advance(s, kernels.Sampling{})
+					if to == 0 && len(s.running) > 0 && len(s.running[0].drawn) > 0 {
+						to = time.Since(begin).Seconds()
+					}
+				}
+				all := time.Since(begin).Seconds()
+				first[i], whole[i] = first[i]+to, whole[i]+all
+				line += fmt.Sprintf(" %.2f to the first token, %.2f to the last;", to, all)
+			}
+			b.Logf("turn %d, seconds without and with kept pages:%s", turn+1, line)
+			prompt = slices.Concat(prompt, said)
+		}
+	}
+	for i, name := range []string{"without", "with"} {
+		b.ReportMetric(first[i]/float64(b.N), name+"-first-s")
+		b.ReportMetric(whole[i]/float64(b.N), name+"-whole-s")
 	}
 }

@@ -51,46 +51,35 @@ func (x *prefixes) forget(page int32) {
 	x.keys[page] = prefixKey{}
 }
 
-// seek returns the pages that hold the next tokens of a prompt whose pages are all computed.
+// seek returns the pages that hold the next tokens of a prompt. A scored one computes all of its tokens.
 func (s *schedule) seek(pr *prompt) []int32 {
-	if !s.adopts(pr) || pr.done != len(pr.pages)*s.e.opt.PageTokens {
+	size := s.e.opt.PageTokens
+	if s.scores(pr) || pr.done%size != 0 {
 		return nil
 	}
-	s.found = s.e.pages.seek(s.found[:0], before(pr.pages, len(pr.pages)), pr.tokens[pr.done:pr.shared()])
+	s.found = s.e.pages.seek(s.found[:0], before(pr.pages, pr.done/size), pr.tokens[pr.done:pr.shared()])
 	return s.found
 }
 
-// adopts reports whether a prompt holds pages of others. A scored one computes all of its tokens. In a model with
-// states, the state at the end of those pages is gone.
-func (s *schedule) adopts(pr *prompt) bool { return !s.e.state.exist() && !s.scores(pr) }
-
 // adopt replaces the next, uncomputed pages of a prompt by pages that hold the same tokens after the same prefix.
 func (s *schedule) adopt(pr *prompt) {
-	size := s.e.opt.PageTokens
-	if !s.adopts(pr) || pr.done%size != 0 {
-		return
-	}
-	at := pr.done / size
-	s.found = s.e.pages.seek(s.found[:0], before(pr.pages, at), pr.tokens[pr.done:pr.shared()])
-	for i, page := range s.found {
+	found := s.seek(pr)
+	for i, page := range found {
+		own := &pr.pages[pr.done/s.e.opt.PageTokens+i]
 		s.e.pages.share(page)
-		s.e.pages.drop(pr.pages[at+i])
-		pr.pages[at+i] = page
+		s.e.pages.drop(*own)
+		*own = page
 	}
-	s.took(pr, len(s.found))
+	s.took(pr, len(found))
 }
 
-// took notes that a prompt holds more pages that were found.
+// took notes that a prompt holds the next pages, which were found.
 func (s *schedule) took(pr *prompt, pages int) {
-	if pages == 0 {
-		return
-	}
-	size := s.e.opt.PageTokens
-	pr.done += pages * size
-	pr.found = pr.done / size
-	s.e.stats.FoundTokens += pages * size
+	tokens := pages * s.e.opt.PageTokens
+	pr.done += tokens
+	s.e.stats.FoundTokens += tokens
 	if s.feed != nil && pr.begins() {
-		s.feed.asks[pr.req].Found += pages * size
+		s.feed.asks[pr.req].Found += tokens
 	}
 }
 
@@ -98,7 +87,7 @@ func (s *schedule) took(pr *prompt, pages int) {
 func (pr *prompt) begins() bool { return pr.again == nil && pr.nextK == 0 }
 
 // publish makes a prompt's pages findable that are filled by the steps up to and including the current one. Rows of
-// that step may already use them.
+// that step may already use them. In a model with states, the states at the ends of pages are gone.
 func (s *schedule) publish(pr *prompt) {
 	if s.e.state.exist() {
 		return

@@ -114,5 +114,29 @@ func TestPrefixOutlivesItsHolders(t *testing.T) {
 		if computed != 47+4*15 || found != 4*32 {
 			t.Errorf("%d prompt tokens computed, %d found, want %d and %d", computed, found, 47+4*15, 4*32)
 		}
+		if n := len(e.pages.prefixes.pages); n != 2 { // nobody goes on with what was drawn
+			t.Errorf("%d pages can be found, want those of the common prefix", n)
+		}
+	}
+}
+
+// A completion that comes back with pages, one of them not filled, holds those that are found in their places.
+func TestPagesKeepTheirPlaces(t *testing.T) {
+	be := openCPU(t, 1)
+	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96})
+	tokens := randomTokens(rand.New(rand.NewPCG(1, 1)), 65)
+	chain := []int32{e.pages.take(), e.pages.take(), e.pages.take(), e.pages.take()}
+	e.pages.publish(chain, tokens, 0, 4)
+	e.pages.share(chain[0])
+	e.pages.leave(chain)
+	pr := &prompt{tokens: tokens, again: &sequence{}, pages: []int32{chain[0], e.pages.take()}, done: 16, state: noState}
+	s := newSchedule(e, []rollout.Request{{Prompt: tokens}}, rollout.Params{})
+	if !s.give(pr) {
+		t.Fatal("there are no pages")
+	}
+	s.adopt(pr)
+	if !slices.Equal(pr.pages, chain) || pr.done != 64 || e.pages.available() != e.opt.pages()-4 || e.pages.check() != nil {
+		t.Errorf("pages %v, want %v; %d tokens are there, %d pages available; %v", pr.pages, chain, pr.done,
+			e.pages.available(), e.pages.check())
 	}
 }

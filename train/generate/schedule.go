@@ -43,7 +43,7 @@ type prompt struct {
 	admitted bool      // it has its pages
 	pages    []int32
 	done     int   // tokens in the cache, out of shared()
-	found    int   // leading pages that are findable
+	found    int   // leading pages that publish has seen
 	nextK    int   // first completion that has not started
 	state    int32 // slot of its state; noState: none yet
 }
@@ -175,7 +175,10 @@ func (s *schedule) give(pr *prompt) bool {
 	if !s.enough(0) || pr.state == noState && s.e.state.short() {
 		return false
 	}
-	found := s.seek(pr)
+	var found []int32
+	if len(pr.pages) == 0 { // else adopt looks for more
+		found = s.seek(pr)
+	}
 	need := s.e.opt.pagesOf(pr.shared()) - len(pr.pages) - len(found)
 	if !s.enough(need + s.e.pages.idle(found)) {
 		return false

@@ -181,3 +181,58 @@ func TestTurnsFail(t *testing.T) {
 		t.Errorf("error %v, want %v", err, context.Canceled)
 	}
 }
+
+// A completion that gives its pages back while it waits for a reply, or behind it, finds them when it goes on, if nobody
+// needed them.
+func TestAwayFindsItsPages(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	r := rand.New(rand.NewPCG(7, 7))
+	for seed := range uint64(20) {
+		reqs := withProblems([]rollout.Request{{Prompt: randomTokens(r, 47), Seeds: []uint64{seed}}})
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 49, Environment: oracle{3, noDelay, ""}}
+		o := Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96}
+		want := sample(t, newEngine(t, be, m, o), reqs, p)
+		e := newEngine(t, dirty{be}, m, o)
+		answers := make(chan bool)
+		p.Environment = oracle{3, func() time.Duration { <-answers; return 0 }, ""}
+		s := newSchedule(e, reqs, p)
+		s.turns = newTurns(t.Context(), p.Environment, s.total, nil)
+		times, found := 0, 0
+		drew := false // what fills a page before it gives it back
+		for !s.finished() {
+			wait := !e.advance(s, freely)
+			if wait {
+				tokens := 46 + len(s.turns.away[0].drawn) // that are in the cache
+				before := e.Stats().FoundTokens
+				if times%2 == 0 && !s.emptied() {
+					t.Fatalf("seed %d: no pages to take", seed)
+				}
+				drew = drew || times%2 == 0 && tokens >= 48
+				answers <- true
+				if err := s.takeReplies(t.Context(), true); err != nil {
+					t.Fatal(err)
+				}
+				if s.finished() {
+					break
+				}
+				if times%2 == 1 && !s.takeBack(nil) || e.pages.available() != o.pages() {
+					t.Fatalf("seed %d: %d pages are free", seed, e.pages.available())
+				}
+				e.advance(s, freely)
+				times, found = times+1, e.Stats().FoundTokens-before
+				if found != tokens/16*16 {
+					t.Errorf("seed %d: %d tokens found of %d", seed, found, tokens)
+				}
+			}
+		}
+		s.turns.close()
+		if a, b := bits(s.out[0][0]), bits(want[0][0]); a != b {
+			t.Errorf("seed %d: %s, want %s", seed, a, b)
+		}
+		if times > 1 && drew {
+			return
+		}
+	}
+	t.Error("no completion waits twice, with pages that it has filled")
+}
