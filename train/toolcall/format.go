@@ -113,11 +113,10 @@ func (f Format) calls(t rollout.Turn) []found {
 
 // AfterThoughts returns what follows the thoughts of a turn; nothing if they do not end.
 func AfterThoughts(text string) string {
-	const open, end = "<think>", "</think>"
-	if at := strings.LastIndex(text, end); at >= 0 {
-		return text[at+len(end):]
+	if at := strings.LastIndex(text, thoughtClose); at >= 0 {
+		return text[at+len(thoughtClose):]
 	}
-	before, _, _ := strings.Cut(text, open)
+	before, _, _ := strings.Cut(text, thoughtOpen)
 	return before
 }
 
@@ -128,36 +127,11 @@ type Call struct {
 }
 
 // Split returns the calls of a whole turn, which are written as JSON between tags, and the text around them. What is
-// wrong with a call leaves it in the text.
+// wrong with a call leaves it in the text. A turn whose thoughts end before any begin has them from its beginning.
 func (f Format) Split(turn string) (text string, calls []Call) {
-	rest := AfterThoughts(turn)
-	at := strings.LastIndex(turn, rest)
-	var out strings.Builder
-	out.WriteString(turn[:at])
-	for {
-		before, after, opened := strings.Cut(rest, f.Open)
-		inner, next, closed := strings.Cut(after, f.Close)
-		if !opened || !closed {
-			out.WriteString(rest)
-			break
-		}
-		if c := jsonCall(inner); c.wrong == "" && isObject(c.arguments) {
-			out.WriteString(before)
-			calls = append(calls, Call{c.name, c.arguments})
-		} else {
-			out.WriteString(rest[:len(rest)-len(next)])
-		}
-		rest = next
-	}
-	if calls == nil {
-		return turn, nil
-	}
-	return strings.TrimRight(out.String(), " \n"), calls
-}
-
-func isObject(raw json.RawMessage) bool {
-	var m map[string]json.RawMessage
-	return json.Unmarshal(raw, &m) == nil && m != nil
+	begin, end := strings.Index(turn, thoughtOpen), strings.Index(turn, thoughtClose)
+	thinking := end >= 0 && (begin < 0 || end < begin)
+	return f.syntax().Reader(ReaderOptions{Thinking: thinking}).Read(turn, true)
 }
 
 // jsonCalls returns the calls between the tags in text. A tag that is not closed is no call.
@@ -185,18 +159,22 @@ func jsonCall(text string) found {
 		out.wrong = `Error: a tool call is a JSON object such as {"name": "…", "arguments": {…}}.`
 		return out
 	}
-	out.name, out.arguments = *c.Name, c.Arguments
-	var quoted string // as OpenAI's calls have them
-	if json.Unmarshal(c.Arguments, &quoted) == nil {
-		out.arguments = json.RawMessage(quoted)
-	}
-	if len(out.arguments) == 0 {
+	if out.name, out.arguments = *c.Name, unquoted(c.Arguments); len(out.arguments) == 0 {
 		out.arguments = json.RawMessage("{}")
 	}
 	if !json.Valid(out.arguments) {
 		out.wrong = "Error: the arguments of the tool call are not JSON."
 	}
 	return out
+}
+
+// unquoted returns arguments as they are meant: OpenAI's calls have them as a text.
+func unquoted(arguments json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(arguments, &text) == nil {
+		return json.RawMessage(text)
+	}
+	return arguments
 }
 
 // lastBlock returns the code of a Markdown block of Python that ends text.

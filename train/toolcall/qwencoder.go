@@ -1,0 +1,205 @@
+package toolcall
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Texts of Qwen3-Coder's calls.
+const (
+	functionOpen   = "<function="
+	functionClose  = "</function>"
+	parameterOpen  = "<parameter="
+	parameterClose = "</parameter>"
+)
+
+// definitions are the schemas of parameters by the names of functions, and theirs.
+type definitions map[string]map[string]json.RawMessage
+
+// definitionsIn reads a list of tools; it leaves out what it cannot read.
+func definitionsIn(tools json.RawMessage) definitions {
+	var list []json.RawMessage
+	_ = json.Unmarshal(tools, &list) // none
+	out := definitions{}
+	for _, raw := range list {
+		var t struct {
+			Function struct {
+				Name       string `json:"name"`
+				Parameters struct {
+					Properties map[string]json.RawMessage `json:"properties"`
+				} `json:"parameters"`
+			} `json:"function"`
+		}
+		if json.Unmarshal(raw, &t) == nil {
+			out[t.Function.Name] = t.Function.Parameters.Properties
+		}
+	}
+	return out
+}
+
+// readQwen reads a function, within tags or without: Qwen3-Coder sometimes leaves out the first one, and the second
+// at the end of an answer.
+func (d definitions) readQwen(text, open, shut string, whole bool) attempt {
+	rest, tagged := strings.CutPrefix(text, open)
+	no := attempt{n: len(functionOpen)}
+	if tagged {
+		no.n = len(open)
+		rest = strings.TrimLeft(rest, " \n")
+	}
+	rest, ok := strings.CutPrefix(rest, functionOpen)
+	if !ok {
+		if strings.HasPrefix(functionOpen, rest) {
+			return attempt{}
+		}
+		return no
+	}
+	name, rest, ok := strings.Cut(rest, ">")
+	if strings.IndexFunc(name, func(c rune) bool { return !nameRune(c) }) >= 0 || ok && name == "" {
+		return no
+	}
+	if !ok {
+		return attempt{}
+	}
+	args, rest, err := d.readParameters(name, rest)
+	switch {
+	case err == errMore:
+		return attempt{}
+	case err != nil:
+		return no
+	}
+	if tagged {
+		after := strings.TrimLeft(rest, " \n")
+		if left, ok := strings.CutPrefix(after, shut); ok {
+			rest = left
+		} else if strings.HasPrefix(shut, after) && !whole {
+			return attempt{}
+		}
+	}
+	return attempt{[]Call{{name, args}}, len(text) - len(rest)}
+}
+
+// errNoParameter says that something else stands between a function's tags.
+var errNoParameter = errors.New("toolcall: no parameter")
+
+// readParameters reads the parameters of a function up to its close, as an object, and returns what follows. The error
+// is errMore if they go on beyond the text.
+func (d definitions) readParameters(function, text string) (args json.RawMessage, rest string, err error) {
+	var names []string
+	values := map[string]json.RawMessage{}
+	for {
+		text = strings.TrimLeft(text, " \n")
+		if after, ok := strings.CutPrefix(text, functionClose); ok {
+			return object(names, values), after, nil
+		}
+		after, ok := strings.CutPrefix(text, parameterOpen)
+		switch {
+		case ok:
+		case strings.HasPrefix(functionClose, text), strings.HasPrefix(parameterOpen, text):
+			return nil, "", errMore
+		default:
+			return nil, "", errNoParameter
+		}
+		name, inner, ok1 := strings.Cut(after, ">")
+		said, next, ok2 := strings.Cut(inner, parameterClose)
+		if !ok1 || !ok2 {
+			return nil, "", errMore
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+		said = strings.TrimSuffix(strings.TrimPrefix(said, "\n"), "\n")
+		values[name], text = typed(said, kindsIn(d[function][name])), next
+	}
+}
+
+// object returns an object with its fields in order.
+func object(names []string, values map[string]json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.Write(quoted(name))
+		b.WriteString(": ")
+		b.Write(values[name])
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// quoted returns a JSON string; <, > and & stay as they are.
+func quoted(text string) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(text) // a string can be written
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// kindsIn returns the types that a schema allows; none if it does not say.
+func kindsIn(schema json.RawMessage) (kinds []string) {
+	var s struct {
+		Type  json.RawMessage   `json:"type"`
+		AnyOf []json.RawMessage `json:"anyOf"`
+		OneOf []json.RawMessage `json:"oneOf"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return nil
+	}
+	var one string
+	if json.Unmarshal(s.Type, &one) == nil {
+		kinds = []string{one}
+	} else {
+		_ = json.Unmarshal(s.Type, &kinds) // none
+	}
+	for _, x := range append(s.AnyOf, s.OneOf...) {
+		kinds = append(kinds, kindsIn(x)...)
+	}
+	return kinds
+}
+
+// typed returns the value that a text is under a schema with these types. The chat template writes texts as they are,
+// lists and objects as JSON, and other values as Python does. A value of no type in kinds is the text; without kinds,
+// so is all but lists and objects. null stands for any type but texts.
+func typed(text string, kinds []string) json.RawMessage {
+	raw := strings.TrimSpace(text)
+	if python, ok := map[string]string{"True": "true", "False": "false", "None": "null"}[raw]; ok {
+		raw = python
+	}
+	kind := kindOf(raw)
+	known := slices.Contains(kinds, kind) || kind == "number" && slices.Contains(kinds, "integer")
+	switch {
+	case len(kinds) == 0:
+		known = kind == "object" || kind == "array"
+	case kind == "null":
+		known = known || !slices.Contains(kinds, "string")
+	}
+	if known && kind != "string" {
+		return json.RawMessage(raw)
+	}
+	return quoted(text)
+}
+
+// kindOf returns the type of a JSON value as schemas name it; empty if a text is none.
+func kindOf(raw string) string {
+	if !json.Valid([]byte(raw)) {
+		return ""
+	}
+	switch raw[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	}
+	return "number"
+}

@@ -1,0 +1,206 @@
+package toolcall
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Syntaxes of calls in whole answers, besides Hermes: those of Llama 3.1 to 3.3, of Mistral's models, and of
+// Qwen3-Coder and Qwen3.5.
+const (
+	Llama3     = "llama3"
+	Mistral    = "mistral"
+	Qwen3Coder = "qwen3-coder"
+)
+
+// Syntaxes returns the names that SyntaxNamed knows.
+func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder} }
+
+// Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
+type Syntax struct {
+	Name string
+	// Marks are texts of it that some tokenizers have as special tokens, which are no text of a completion.
+	Marks []string
+	opens []string // texts that begin a call
+	bare  bool     // so does "{", where nothing else has been said
+	read  func(tools definitions, text string, whole bool) attempt
+}
+
+// attempt is what the beginning of a text is, which a text of Syntax.opens begins: its first n bytes are calls, or
+// are no call if there are none. n is 0 if more text must tell. whole says that there is none.
+type attempt struct {
+	calls []Call
+	n     int
+}
+
+// SyntaxNamed returns the syntax with a name:
+//
+//	hermes        <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>
+//	llama3        {"name": "f", "parameters": {"x": 1}}     alone, after <|python_tag|> too; several with ";" between
+//	mistral       [TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]     or, since 2025, [TOOL_CALLS]f[ARGS]{"x": 1}
+//	qwen3-coder   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>
+func SyntaxNamed(name string) (Syntax, error) {
+	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
+	switch name {
+	case Hermes:
+		f, err := Named(Hermes, [2]string{}, [2]string{})
+		return f.syntax(), err
+	case Llama3:
+		return Syntax{Name: name, Marks: []string{tag}, opens: []string{tag}, bare: true,
+			read: func(_ definitions, text string, _ bool) attempt { return readLlama(text, tag) }}, nil
+	case Mistral:
+		return Syntax{Name: name, Marks: []string{mark, mistralID, mistralArgs}, opens: []string{mark},
+			read: func(_ definitions, text string, _ bool) attempt { return readMistral(text, mark) }}, nil
+	case Qwen3Coder:
+		return Syntax{Name: name, Marks: []string{open, "</tool_call>"}, opens: []string{open, functionOpen},
+			read: func(tools definitions, text string, whole bool) attempt {
+				return tools.readQwen(text, open, "</tool_call>", whole)
+			}}, nil
+	}
+	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
+}
+
+// SyntaxOf finds the syntax that a chat template writes. ok is false if it writes none, or one that is not known here.
+func SyntaxOf(template string) (s Syntax, ok bool) {
+	has := func(texts ...string) bool {
+		return !slices.ContainsFunc(texts, func(t string) bool { return !strings.Contains(template, t) })
+	}
+	name := ""
+	switch {
+	case has("<arg_key>"): // GLM-4.5's, with keys and values in tags of their own
+	case has(functionOpen, parameterOpen):
+		name = Qwen3Coder
+	case has("[TOOL_CALLS]"):
+		name = Mistral
+	case has("<tool_call>", `"name"`, `"arguments"`):
+		name = Hermes
+	case has("ipython", `"name"`, `"parameters"`):
+		name = Llama3
+	}
+	s, err := SyntaxNamed(name)
+	return s, err == nil
+}
+
+// syntax returns the syntax of JSON between tags.
+func (f Format) syntax() Syntax {
+	return Syntax{Name: Hermes, Marks: []string{f.Open, f.Close}, opens: []string{f.Open},
+		read: func(_ definitions, text string, _ bool) attempt {
+			inner, _, closed := strings.Cut(text[len(f.Open):], f.Close)
+			if !closed {
+				return attempt{}
+			}
+			out := attempt{n: len(f.Open) + len(inner) + len(f.Close)}
+			if c := jsonCall(inner); c.wrong == "" && isObject(c.arguments) {
+				out.calls = []Call{{c.name, c.arguments}}
+			}
+			return out
+		}}
+}
+
+func isObject(raw json.RawMessage) bool {
+	var m map[string]json.RawMessage
+	return json.Unmarshal(raw, &m) == nil && m != nil
+}
+
+// errMore says that a value goes on beyond a text.
+var errMore = errors.New("toolcall: the value is not complete")
+
+// value returns the JSON value that begins a text, and its length with the white space before it.
+func value(text string) (raw json.RawMessage, n int, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	if err = d.Decode(&raw); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errMore
+	}
+	return raw, int(d.InputOffset()), err
+}
+
+// readLlama reads {"name": …, "parameters": {…}}, with or without a tag before it.
+func readLlama(text, tag string) attempt {
+	rest, tagged := strings.CutPrefix(text, tag)
+	raw, n, err := value(rest)
+	var c struct {
+		Name       string          `json:"name"`
+		Parameters json.RawMessage `json:"parameters"`
+		Arguments  json.RawMessage `json:"arguments"`
+	}
+	switch {
+	case err == errMore:
+		return attempt{}
+	case err == nil && json.Unmarshal(raw, &c) == nil && c.Name != "":
+		if len(c.Parameters) == 0 {
+			c.Parameters = c.Arguments
+		}
+		if args := unquoted(c.Parameters); isObject(args) {
+			return attempt{[]Call{{c.Name, args}}, len(text) - len(rest) + n}
+		}
+	}
+	if tagged {
+		return attempt{n: len(tag)}
+	}
+	return attempt{n: 1}
+}
+
+// Texts within Mistral's calls since version 11 of its tokenizers, before a call's id and before its arguments.
+const (
+	mistralID   = "[CALL_ID]"
+	mistralArgs = "[ARGS]"
+)
+
+// readMistral reads a list of calls, or a call, or a name with arguments, after a mark.
+func readMistral(text, mark string) attempt {
+	no := attempt{n: len(mark)}
+	rest := strings.TrimLeft(text[len(mark):], " \n")
+	if strings.HasPrefix(rest, "[") || strings.HasPrefix(rest, "{") {
+		raw, n, err := value(rest)
+		list := []json.RawMessage{raw}
+		switch {
+		case err == errMore:
+			return attempt{}
+		case err != nil || raw[0] == '[' && json.Unmarshal(raw, &list) != nil || len(list) == 0:
+			return no
+		}
+		out := attempt{n: len(text) - len(rest) + n}
+		for _, one := range list {
+			c := jsonCall(string(one))
+			if c.wrong != "" || !isObject(c.arguments) {
+				return no
+			}
+			out.calls = append(out.calls, Call{c.name, c.arguments})
+		}
+		return out
+	}
+	end := strings.IndexAny(rest, "[{")
+	if end < 0 {
+		end = len(rest)
+	}
+	name, after := strings.TrimRight(rest[:end], " \n"), rest[end:]
+	if strings.IndexFunc(name, func(c rune) bool { return !nameRune(c) }) >= 0 || name == "" && after != "" {
+		return no
+	}
+	if id, ok := strings.CutPrefix(after, mistralID); ok {
+		if _, after, ok = strings.Cut(id, mistralArgs); !ok {
+			return attempt{}
+		}
+	} else if args, ok := strings.CutPrefix(after, mistralArgs); ok {
+		after = args
+	} else if strings.HasPrefix(mistralID, after) || strings.HasPrefix(mistralArgs, after) {
+		return attempt{} // also where the name goes on
+	}
+	raw, n, err := value(after)
+	switch {
+	case err == errMore:
+		return attempt{}
+	case err != nil || !isObject(raw):
+		return no
+	}
+	return attempt{[]Call{{name, raw}}, len(text) - len(after) + n}
+}
+
+// nameRune reports whether a function's name may have a character, as OpenAI's API allows, and dots.
+func nameRune(c rune) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-.", c)
+}

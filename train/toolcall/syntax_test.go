@@ -1,0 +1,288 @@
+package toolcall
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const weather = `[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{
+	"city":{"type":"string"},"days":{"type":"integer"},"wind":{"type":"boolean"},"at":{"type":["string","null"]},"box":{"type":"array"},
+	"opt":{"anyOf":[{"type":"object"},{"type":"null"}]},"rate":{"type":"number"},"any":{"description":"of any type"}}}}}]`
+
+// read returns what a reader says of an answer in pieces of n bytes; 0: in one.
+func read(s Syntax, o ReaderOptions, answer string, n int) (said string, calls []Call) {
+	r := s.Reader(o)
+	for n > 0 && len(answer) > n {
+		text, list := r.Read(answer[:n], false)
+		said, calls, answer = said+text, append(calls, list...), answer[n:]
+	}
+	text, list := r.Read(answer, true)
+	return said + text, append(calls, list...)
+}
+
+// Answers, and the text and the calls in them, in whatever pieces they come.
+func TestSyntaxes(t *testing.T) {
+	call := func(name, arguments string) Call { return Call{name, json.RawMessage(arguments)} }
+	f := call("f", `{"x": 1}`)
+	const hermes, bad = `<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>`, `<tool_call>{"name": "f", "arguments": {"x": }}</tool_call>`
+	const llama, coder = `{"name": "f", "parameters": {"x": 1}}`, "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
+	paris := call("weather", `{"city": "Paris"}`)
+	for _, tt := range []struct {
+		syntax, answer, said string
+		calls                []Call
+	}{
+		{Hermes, "Hello.\n", "Hello.\n", nil},
+		{Hermes, "", "", nil},
+		{Hermes, hermes, "", []Call{f}},
+		{Hermes, "\n\nLet me see.\n" + hermes + "\n", "\n\nLet me see.", []Call{f}},
+		{Hermes, "a " + hermes + " b\n" + hermes + " c", "a  b\n c", []Call{f, f}},
+		{Hermes, hermes + "\n" + hermes, "", []Call{f, f}},
+		{Hermes, `<tool_call>{"name": "g"}</tool_call>`, "", []Call{call("g", `{}`)}},
+		{Hermes, `<tool_call>{"name": "g", "arguments": "{\"y\": [2]}"}</tool_call>`, "", []Call{call("g", `{"y": [2]}`)}},
+		{Hermes, `<tool_call>{"name": "g", "arguments": [1]}</tool_call>`, `<tool_call>{"name": "g", "arguments": [1]}</tool_call>`, nil},
+		{Hermes, "no: " + bad + ". ", "no: " + bad + ". ", nil},
+		{Hermes, bad + hermes + " so ", bad + " so", []Call{f}},
+		{Hermes, hermes[:len(hermes)-3], hermes[:len(hermes)-3], nil},
+		{Hermes, "x <tool_", "x <tool_", nil},
+		{Hermes, "x <tool_called> <t <<tool_call", "x <tool_called> <t <<tool_call", nil},
+		{Hermes, "<" + hermes, "<", []Call{f}},
+		{Hermes, "<think>or " + hermes + "?\n</think>\n\n" + hermes, "<think>or " + hermes + "?\n</think>", []Call{f}},
+		{Hermes, "<think>or " + hermes + "?\n</think>\n\nNo.", "<think>or " + hermes + "?\n</think>\n\nNo.", nil},
+		{Hermes, hermes + "<think>" + hermes, "<think>" + hermes, []Call{f}},
+		{Hermes, "<think>" + hermes + " </thin", "<think>" + hermes + " </thin", nil},
+		{Hermes, `{"name": "f", "parameters": {"x": 1}}`, `{"name": "f", "parameters": {"x": 1}}`, nil},
+
+		{Llama3, llama, "", []Call{f}},
+		{Llama3, "\n\n" + llama + "\n", "", []Call{f}},
+		{Llama3, "<|python_tag|>" + llama, "", []Call{f}},
+		{Llama3, "Sure. <|python_tag|>" + llama, "Sure.", []Call{f}},
+		{Llama3, llama + "; " + llama, "", []Call{f, f}},
+		{Llama3, llama + ";\n" + llama + ";", "", []Call{f, f}},
+		{Llama3, llama + "; then more;", "; then more;", []Call{f}},
+		{Llama3, `{"type": "function", "name": "f", "arguments": "{\"x\": 1}"}`, "", []Call{f}},
+		{Llama3, `{"name": "Ada", "born": 1815}`, `{"name": "Ada", "born": 1815}`, nil},
+		{Llama3, `{"name": "Ada", "born": 1815} ` + llama, `{"name": "Ada", "born": 1815} ` + llama, nil},
+		{Llama3, "Call " + llama, "Call " + llama, nil},
+		{Llama3, `{"name": "f", "parameters": {"x": 1}`, `{"name": "f", "parameters": {"x": 1}`, nil},
+		{Llama3, `{name: f}`, `{name: f}`, nil},
+		{Llama3, "<|python_tag|>print(1)\n", "<|python_tag|>print(1)\n", nil},
+		{Llama3, "<think>hm</think>" + llama, "<think>hm</think>", []Call{f}},
+
+		{Mistral, `[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]`, "", []Call{f}},
+		{Mistral, `[TOOL_CALLS] [{"name": "f", "arguments": {"x": 1}, "id": "123456789"}, {"name": "g", "arguments": {}}]`, "", []Call{f, call("g", "{}")}},
+		{Mistral, `I call [TOOL_CALLS]{"name": "f", "arguments": {"x": 1}}`, "I call", []Call{f}},
+		{Mistral, `So: [TOOL_CALLS]f[ARGS]{"x": 1}[TOOL_CALLS]g.h-i{}`, "So:", []Call{f, call("g.h-i", "{}")}},
+		{Mistral, `[TOOL_CALLS]f[CALL_ID]123456789[ARGS]{"x": 1}`, "", []Call{f}},
+		{Mistral, `[TOOL_CALLS]f {"x": 1}`, "", []Call{f}},
+		{Mistral, `[TOOL_CALLS][{"name": "f", "arguments": 1}]`, `[TOOL_CALLS][{"name": "f", "arguments": 1}]`, nil},
+		{Mistral, `[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}, {"x": 2}]`, `[TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}, {"x": 2}]`, nil},
+		{Mistral, `[TOOL_CALLS][]`, `[TOOL_CALLS][]`, nil},
+		{Mistral, `[TOOL_CALLS][{"name": "f"`, `[TOOL_CALLS][{"name": "f"`, nil},
+		{Mistral, `[TOOL_CALLS]are what I write`, `[TOOL_CALLS]are what I write`, nil},
+		{Mistral, `[TOOL_CALLS]f[ARGS]1`, `[TOOL_CALLS]f[ARGS]1`, nil},
+		{Mistral, `[TOOL_CALLS]f[X]{}`, `[TOOL_CALLS]f[X]{}`, nil},
+		{Mistral, `[{"name": "f", "arguments": {"x": 1}}]`, `[{"name": "f", "arguments": {"x": 1}}]`, nil},
+
+		{Qwen3Coder, "Now.\n" + coder, "Now.", []Call{paris}},
+		{Qwen3Coder, coder + "\n" + coder, "", []Call{paris, paris}},
+		{Qwen3Coder, strings.TrimPrefix(coder, "<tool_call>\n"), "\n</tool_call>", []Call{paris}},
+		{Qwen3Coder, strings.TrimSuffix(coder, "</tool_call>"), "", []Call{paris}},
+		{Qwen3Coder, strings.TrimSuffix(coder, "</tool_call>") + "end", "\nend", []Call{paris}},
+		{Qwen3Coder, "<tool_call><function=now></function></tool_call>", "", []Call{call("now", "{}")}},
+		{Qwen3Coder, "<function=weather><parameter=city>\n\"Rome\" <b>\n\n</parameter><parameter=days>\n3\n</parameter><parameter=wind>True</parameter>" +
+			"<parameter=at>\n08\n</parameter><parameter=box>[1, \"a\"]</parameter><parameter=opt>None</parameter><parameter=rate>2.5</parameter>" +
+			"<parameter=any>7</parameter><parameter=new>{\"k\": 1}</parameter></function>", "",
+			[]Call{call("weather", `{"city": "\"Rome\" <b>\n", "days": 3, "wind": true, "at": "08", "box": [1, "a"], "opt": null, "rate": 2.5, "any": "7", "new": {"k": 1}}`)}},
+		{Qwen3Coder, "<function=weather><parameter=days>three</parameter><parameter=at>null</parameter><parameter=opt>[1]</parameter><parameter=city>5</parameter>" +
+			"<parameter=wind>null</parameter></function>", "",
+			[]Call{call("weather", `{"days": "three", "at": null, "opt": "[1]", "city": "5", "wind": null}`)}},
+		{Qwen3Coder, "<function=f><parameter=x>1</parameter><parameter=y>2</parameter><parameter=x>3</parameter></function>", "", []Call{call("f", `{"x": "3", "y": "2"}`)}},
+		{Qwen3Coder, "<tool_call>\n<function=f>\nx = 1\n</function>\n</tool_call>", "<tool_call>\n<function=f>\nx = 1\n</function>\n</tool_call>", nil},
+		{Qwen3Coder, "<tool_call>\n<function=f>\n<parameter=x>1</function>", "<tool_call>\n<function=f>\n<parameter=x>1</function>", nil},
+		{Qwen3Coder, "<function=a b>", "<function=a b>", nil},
+		{Qwen3Coder, "<function=>", "<function=>", nil},
+		{Qwen3Coder, hermes, hermes, nil},
+	} {
+		s, err := SyntaxNamed(tt.syntax)
+		if err != nil || s.Name != tt.syntax {
+			t.Fatalf("%s: %q, %v", tt.syntax, s.Name, err)
+		}
+		for _, n := range []int{0, 1, 2, 3, 7, 20} {
+			said, calls := read(s, ReaderOptions{Tools: json.RawMessage(weather)}, tt.answer, n)
+			if d := cmp.Diff(tt.calls, calls); said != tt.said || d != "" {
+				t.Errorf("%s, pieces of %d, %q: said %q, want %q; calls (-want +got):\n%s", tt.syntax, n, tt.answer, said, tt.said, d)
+			}
+		}
+	}
+	if _, err := SyntaxNamed("harmony"); err == nil {
+		t.Error("an unknown syntax has no error")
+	}
+}
+
+// Text is said as soon as it can begin no call, and calls when they are complete.
+func TestReaderWaits(t *testing.T) {
+	s, err := SyntaxNamed(Hermes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.Reader(ReaderOptions{})
+	for _, tt := range []struct {
+		piece, said string
+		calls       int
+	}{
+		{"Let", "Let", 0}, {" me <", " me", 0}, {"b> ", " <b>", 0}, {"<tool", "", 0}, {"_call>{", "", 0}, {`"name":"f"}</tool_call`, "", 0},
+		{">", "", 1}, {" ok", "  ok", 0}, {"\n", "", 0},
+	} {
+		if said, calls := r.Read(tt.piece, false); said != tt.said || len(calls) != tt.calls {
+			t.Errorf("after %q: %q and %d calls, want %q and %d", tt.piece, said, len(calls), tt.said, tt.calls)
+		}
+	}
+}
+
+// Long calls take no time with the square of their lengths, and come as soon as they are complete.
+func TestReaderReadsLongCalls(t *testing.T) {
+	text := strings.Repeat("x", 1<<18)
+	for name, answer := range map[string]string{
+		Hermes:     `<tool_call>{"name": "f", "arguments": {"x": "` + text + `"}}</tool_call>`,
+		Llama3:     `{"name": "f", "parameters": {"x": "` + text + `"}}`,
+		Mistral:    `[TOOL_CALLS]f[ARGS]{"x": "` + text + `"}`,
+		Qwen3Coder: "<function=f><parameter=x>" + text + "</parameter></function>",
+	} {
+		s, err := SyntaxNamed(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := s.Reader(ReaderOptions{})
+		var calls []Call
+		for i := range len(answer) {
+			said, list := r.Read(answer[i:i+1], false)
+			if calls = append(calls, list...); said != "" {
+				t.Fatalf("%s: after %d bytes it says %q", name, i+1, said)
+			}
+		}
+		if want := `{"x": "` + text + `"}`; len(calls) != 1 || string(calls[0].Arguments) != want {
+			t.Errorf("%s: %d calls before the end, want 1 with all arguments", name, len(calls))
+		}
+	}
+}
+
+func TestReaderOptions(t *testing.T) {
+	const c = `<tool_call>{"name":"f"}</tool_call>`
+	for _, tt := range []struct {
+		name, syntax string
+		o            ReaderOptions
+		answer, said string
+		calls        int
+	}{
+		{"the first call alone", Hermes, ReaderOptions{One: true}, "a " + c + " b " + c + " c", "a", 1},
+		{"the first of a list", Mistral, ReaderOptions{One: true}, `[TOOL_CALLS][{"name":"f"},{"name":"g"}] x`, "", 1},
+		{"no call", Hermes, ReaderOptions{One: true}, "a b ", "a b ", 0},
+		{"thoughts from the beginning", Hermes, ReaderOptions{Thinking: true}, c + "</think>" + c, c + "</think>", 1},
+		{"thoughts that do not end", Hermes, ReaderOptions{Thinking: true}, c, c, 0},
+	} {
+		s, err := SyntaxNamed(tt.syntax)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range []int{0, 1, 4} {
+			said, calls := read(s, tt.o, tt.answer, n)
+			if said != tt.said || len(calls) != tt.calls || tt.calls > 0 && calls[0].Name != "f" {
+				t.Errorf("%s, pieces of %d: %q and %v, want %q and %d calls", tt.name, n, said, calls, tt.said, tt.calls)
+			}
+		}
+	}
+}
+
+// The calls of a whole turn of an agent, whose prompt is not known.
+func TestSplit(t *testing.T) {
+	f, err := Named(Hermes, [2]string{}, [2]string{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const c = `<tool_call>{"name":"f","arguments":{"x":1}}</tool_call>`
+	for _, tt := range []struct {
+		turn, text string
+		calls      int
+	}{
+		{"No. \n", "No. \n", 0},
+		{"See.\n" + c + "\n", "See.", 1},
+		{c + " and " + c + ".", " and .", 2},
+		{"<think>" + c + "</think>No.", "<think>" + c + "</think>No.", 0},
+		{"hm " + c + "</think>\n" + c, "hm " + c + "</think>", 1},
+		{c + "<think>not " + c, "<think>not " + c, 1},
+		{`<tool_call>f(1)</tool_call> ` + c, `<tool_call>f(1)</tool_call>`, 1},
+		{c[:len(c)-1], c[:len(c)-1], 0},
+		{`<tool_call>{"name":"f","arguments":"{\"x\":1}"}</tool_call>`, "", 1},
+	} {
+		text, calls := f.Split(tt.turn)
+		if text != tt.text || len(calls) != tt.calls {
+			t.Errorf("%q: %q and %d calls, want %q and %d", tt.turn, text, len(calls), tt.text, tt.calls)
+		}
+		for _, x := range calls {
+			if x.Name != "f" || string(x.Arguments) != `{"x":1}` {
+				t.Errorf("%q: %s %s", tt.turn, x.Name, x.Arguments)
+			}
+		}
+	}
+}
+
+// Templates say which syntax their models write. Where a published template is not among the data, the test has the
+// lines of it that tell.
+func TestSyntaxOf(t *testing.T) {
+	file := func(name string) string {
+		b, err := os.ReadFile("../../../shared/data/chat_templates/" + name + ".jinja")
+		if err != nil {
+			t.Skip(err)
+		}
+		return string(b)
+	}
+	for _, tt := range []struct{ name, template, want string }{
+		{"qwen2.5", file("qwen2.5"), Hermes},
+		{"qwen3", file("qwen3"), Hermes},
+		{"mistral-nemo", file("mistral-nemo"), Mistral},
+		{"granite-3.0", file("granite-3.0"), ""}, // <|tool_call|> in messages of a role of its own
+		{"phi-4", file("phi-4"), ""},
+		{"openhermes-2.5", file("openhermes-2.5"), ""}, // no tools
+		{"llama 3.1", `{{- '{"name": "' + tool_call.name + '", ' }}{{- '"parameters": ' }}{{- tool_call.arguments | tojson }}` +
+			`{{- "<|start_header_id|>ipython<|end_header_id|>\n\n" }}`, Llama3},
+		{"qwen3-coder", `{{- '\n<tool_call>\n<function=' + tool_call.name + '>\n' }}{{- '<parameter=' + args_name + '>\n' }}`, Qwen3Coder},
+		{"glm-4.5", `<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n "name" "arguments"`, ""},
+		{"none", "", ""},
+	} {
+		s, ok := SyntaxOf(tt.template)
+		if s.Name != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s: %q, %v, want %q", tt.name, s.Name, ok, tt.want)
+		}
+	}
+}
+
+// Pieces change nothing, whatever the answer.
+func FuzzReader(f *testing.F) {
+	for _, s := range []string{`a <tool_call>{"name":"f"}</tool_call> b`, `{"name":"f","parameters":{}};`, `[TOOL_CALLS]f[ARGS]{}`,
+		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>"} {
+		f.Add(s, uint8(3), false)
+	}
+	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
+		for _, name := range Syntaxes() {
+			if len(answer) > 1<<12 {
+				return
+			}
+			s, err := SyntaxNamed(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said, calls := read(s, ReaderOptions{One: one}, answer, 0)
+			got, list := read(s, ReaderOptions{One: one}, answer, int(n)%9+1)
+			if d := cmp.Diff(calls, list); got != said || d != "" {
+				t.Errorf("%s: %q, whole %q; calls (-whole +pieces):\n%s", name, got, said, d)
+			}
+			if len(calls) == 0 && said != answer {
+				t.Errorf("%s: %q without calls says %q", name, answer, said)
+			}
+		}
+	})
+}
