@@ -24,6 +24,8 @@ type Ask struct {
 	Scored     bool    // computes Scores of sampled tokens
 	Prompted   bool    // and of the prompt's
 	Top        int     // likeliest tokens in each score
+	// Spelled are tokens that the vocabulary has no piece for, with what they are in the text of a completion.
+	Spelled map[int32]string
 
 	Context context.Context // when it ends, the request leaves without a word
 	// Drew is told that a completion goes on after another token, with its text so far, which it must not keep.

@@ -150,6 +150,31 @@ func TestServeEnds(t *testing.T) {
 	}
 }
 
+// Tokens without a piece have the text that a request spells.
+func TestServeSpells(t *testing.T) {
+	be := openCPU(t, 1)
+	e := newEngine(t, be, newModel(t, be, toy), Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 96})
+	asks := serving(t, e)
+	for _, spelled := range []map[int32]string{nil, {0: "<0>", 1: "never"}} {
+		done, last := make(chan rollout.Completion, 1), ""
+		asks <- &Ask{Request: rollout.Request{Prompt: []int32{1, 2}, Seeds: []uint64{9}}, IgnoreEnds: true, Spelled: spelled,
+			Params: rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 90}, Drew: func(_ int, text []byte) { last = string(text) },
+			Ended: func(_ int, c rollout.Completion) { done <- c }}
+		c := <-done
+		want := ""
+		for _, id := range c.Tokens {
+			if id == 0 {
+				want += spelled[0]
+			} else {
+				want += string(letters{}.Piece(id))
+			}
+		}
+		if c.Text != want || len(last) == 0 || want[:len(last)] != last || !slices.Contains(c.Tokens, 0) {
+			t.Errorf("%q, last drawn %q, want %q", c.Text, last, want)
+		}
+	}
+}
+
 // fed makes a schedule of requests that come one by one.
 func fed(t *testing.T, e *Engine, asks ...*Ask) *schedule {
 	t.Helper()

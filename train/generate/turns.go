@@ -121,6 +121,9 @@ func (s *schedule) read(q *sequence, id int32) (stopped, marked bool) {
 		return false, false
 	}
 	piece := s.e.vocab.Piece(id)
+	if len(piece) == 0 && s.feed != nil {
+		piece = []byte(s.feed.asks[q.req].Spelled[id])
+	}
 	if len(piece) == 0 {
 		return false, false
 	}
