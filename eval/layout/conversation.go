@@ -238,7 +238,7 @@ func fieldsOf(m rollout.Message) (list []rollout.Field, err error) {
 			f.Name, f.Value = "tool_calls", callList(v)
 			fallthrough
 		case f.Name == "tool_calls":
-			if f.Value, err = toolCalls(f.Value); err != nil {
+			if f.Value, err = ToolCalls(f.Value); err != nil {
 				return nil, err
 			}
 		}
@@ -247,8 +247,9 @@ func fieldsOf(m rollout.Message) (list []rollout.Field, err error) {
 	return list, nil
 }
 
-// toolCalls returns a list of calls as templates take it: {"function": {"name": …, "arguments": {…}}}.
-func toolCalls(raw json.RawMessage) (json.RawMessage, error) {
+// ToolCalls returns a list of calls as templates take it: {"function": {"name": …, "arguments": {…}}}. Arguments may
+// be an object or its text.
+func ToolCalls(raw json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {
 		raw = json.RawMessage(text)

@@ -109,6 +109,11 @@ func written(list []rollout.Message) string {
 	var b strings.Builder
 	for _, m := range list {
 		fmt.Fprintf(&b, "[%s]%s", m.Role, m.Content)
+		for _, f := range m.More {
+			if f.Name == "tool_calls" {
+				b.Write(f.Value)
+			}
+		}
 	}
 	return b.String()
 }

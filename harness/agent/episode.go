@@ -211,7 +211,10 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 			"is one conversation, in which each request repeats what was said, unless rollout.tools.conversations "+
 			"is last", err)
 	case r.Chat:
-		s.inserted, err = x.a.o.Reply(x.said.end, more.messages)
+		var list []rollout.Message
+		if list, err = openai.ForTemplate(more.messages); err == nil {
+			s.inserted, err = x.a.o.Reply(x.said.end, list)
+		}
 	case more.text != "":
 		s.inserted, err = x.a.o.Inserted(more.text)
 	}
@@ -230,7 +233,10 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 func (x *episode) begins(r *openai.Request) (s step, err error) {
 	s.anew = &rollout.Asked{}
 	if r.Chat {
-		s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(r.Messages, r.Tools)
+		var list []rollout.Message
+		if list, err = openai.ForTemplate(r.Messages); err == nil {
+			s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(list, r.Tools)
+		}
 	} else {
 		s.anew.Text = r.Texts[0]
 		s.anew.Tokens, err = x.a.o.Text(r.Texts[0])

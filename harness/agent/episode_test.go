@@ -348,6 +348,17 @@ func TestCalls(t *testing.T) {
 	if got, why := x.chat(weather+fmt.Sprintf(`, "max_tokens": %d`, len(call)+1), user("a")); strings.Contains(got, "tool_calls") || why != "length" {
 		t.Errorf("%s, %s", got, why)
 	}
+	// The template of a conversation that begins with calls gets their arguments as objects.
+	x = playedBy(t, roomy(), &policy{says: []string{"sunny"}})
+	if got, _ := x.chat("", user("a"), `{"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "w", "arguments": "{\"a\": 1}"}}]}`, tool); !strings.Contains(got, "sunny") ||
+		x.p.asked[0].prompt != `[user]a[assistant][{"function":{"name":"w","arguments":{"a":1}}}][tool]21>` {
+		t.Errorf("%s, asked %q", got, x.p.asked[0].prompt)
+	}
+	x = playedBy(t, roomy(), &policy{says: []string{"sunny"}})
+	if got, why := x.chat("", user("a"), `{"role": "assistant", "tool_calls": [{"function": {"name": "w", "arguments": "a"}}]}`, tool); got != "400 <nil> messages" ||
+		why != `messages: [1]: tool_calls: the arguments "a" spell no JSON object` {
+		t.Errorf("%s, %s", got, why)
+	}
 	// Without tools in the request, calls are text.
 	x = playedBy(t, roomy(), &policy{says: []string{call}})
 	if got, why := x.chat("", user("a")); !strings.Contains(got, "tool_call") || strings.Contains(got, "tool_calls") || why != "stop" {

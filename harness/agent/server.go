@@ -92,7 +92,7 @@ func write(w http.ResponseWriter, r *openai.Request, a *answer) error {
 	choice := map[string]any{"index": 0, "finish_reason": a.finish, "logprobs": nil}
 	if r.Chat {
 		id, kind = "chat"+id, "chat.completion"
-		choice["message"] = openai.Assistant(a.text, a.calls, a.first)
+		choice["message"] = openai.Assistant(a.text, a.calls, func(k int) string { return openai.CallID(a.first + k) })
 	} else {
 		choice["text"] = a.text
 	}

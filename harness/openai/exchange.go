@@ -54,9 +54,8 @@ func NewID(chat bool) string {
 	return "cmpl-" + rand.Text()
 }
 
-// Assistant returns the message of an answer, with the calls that it makes, which are numbered from first on. A number
-// is part of a call's id, in the form that Mistral's chat templates want.
-func Assistant(text string, calls []toolcall.Call, first int) map[string]any {
+// Assistant returns the message of an answer, with the calls that it makes, and their ids.
+func Assistant(text string, calls []toolcall.Call, id func(k int) string) map[string]any {
 	m := map[string]any{"role": "assistant", "content": text, "refusal": nil}
 	if len(calls) == 0 {
 		return m
@@ -66,9 +65,17 @@ func Assistant(text string, calls []toolcall.Call, first int) map[string]any {
 	}
 	list := make([]any, len(calls))
 	for i, c := range calls {
-		list[i] = map[string]any{"id": fmt.Sprintf("call%05d", (first+i)%100000), "type": "function",
-			"function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)}}
+		list[i] = Called(c, id(i))
 	}
 	m["tool_calls"] = list
 	return m
 }
+
+// Called returns a call of an answer.
+func Called(c toolcall.Call, id string) map[string]any {
+	return map[string]any{"id": id, "type": "function",
+		"function": map[string]any{"name": c.Name, "arguments": string(c.Arguments)}}
+}
+
+// CallID returns the id of a call with a number, in the form that Mistral's chat templates want: 9 letters and digits.
+func CallID(n int) string { return fmt.Sprintf("call%05d", n%100000) }

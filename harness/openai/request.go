@@ -23,6 +23,7 @@ type Request struct {
 	Texts    []string // of the prompts, for echo
 	Messages []rollout.Message
 	Tools    json.RawMessage // that the chat offers, a list of definitions; nil: none
+	OneCall  bool            // an answer has at most one call
 	Vars     map[string]any
 
 	Model      string
@@ -219,7 +220,7 @@ func chatFields() map[string]field {
 	m["tools"] = readTools
 	m["functions"] = only("functions are tools now", "[]")
 	m["tool_choice"] = only("answers call the tools that they like", `"none"`, `"auto"`)
-	m["parallel_tool_calls"] = only("answers have the calls that they like", "true", "false")
+	m["parallel_tool_calls"] = truth(func(r *Request, v bool) { r.OneCall = !v })
 	m["response_format"] = only("answers are free text", `{"type":"text"}`)
 	m["add_generation_prompt"] = only("the assistant answers", "true")
 	m["continue_final_message"] = only("the assistant answers", "false")
@@ -268,7 +269,7 @@ func Read(body []byte, chat bool, p rollout.Params) (*Request, error) {
 	switch {
 	case chat && len(r.Messages) == 0:
 		return nil, Bad("messages", "messages is missing: at least one is needed")
-	case !chat && given["prompt"] == nil:
+	case !chat && len(r.Texts)+len(r.Prompts) == 0:
 		return nil, Bad("prompt", "prompt is missing")
 	case chat && r.Top > 0 && !r.Scored:
 		return nil, Bad("top_logprobs", "top_logprobs needs logprobs: true")
