@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,11 +29,12 @@ func endpointCommand(a *app) *cli.Command {
 			"requests are refused and running ones may end; a second one ends at once.\n" + aboutModels + "\n" +
 			"With a seed, or temperature 0, a request has the same answer every time, whatever else is asked: as " +
 			"a judge (reward.judge.url, exp diversity --url) it is reproducible.\n" +
-			"Understood: messages, in the model's chat template (with chat_template_kwargs); prompt, as a text, " +
+			"Understood: messages, in the model's chat template (with chat_template_kwargs), tools and the calls " +
+			"that answers make of them; prompt, as a text, " +
 			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, repetition_penalty, " +
 			"presence_penalty, frequency_penalty, logit_bias, min_tokens, n, seed, stop, stop_token_ids, " +
 			"ignore_eos, stream, logprobs, top_logprobs, echo. Log-probs are the model's own, at temperature 1. " +
-			"Anything else that would change an answer, such as tools, is an error that names it.\n" +
+			"Anything else that would change an answer, such as response_format, is an error that names it.\n" +
 			"Only this machine can reach the address. From another one, forward the port: ssh -L " +
 			"8000:127.0.0.1:8000 HOST. --public lets other machines reach it, without encryption; then let " +
 			"--api-key-env name the variable with a key that clients must send.",
@@ -50,6 +52,8 @@ func endpointCommand(a *app) *cli.Command {
 				DefaultText: "any key"},
 			&cli.StringFlag{Name: "name", Usage: "call the model `NAME`", DefaultText: "the run's or the folder's"},
 			&cli.StringFlag{Name: "grace", Value: "10s", Usage: "after Ctrl-C, running requests may take `T`"},
+			&cli.StringFlag{Name: "tool-format", Value: autoFormat, Usage: "answers write calls of tools as `NAME`: " +
+				strings.Join(endpoint.ToolFormats(), ", ") + "; auto finds it in the chat template"},
 			&cli.BoolFlag{Name: "requests", Usage: "print a line for each request on stderr"},
 			&cli.IntFlag{Name: "sequences", Usage: "sample `N` answers at once; others wait",
 				DefaultText: "as many as fit in memory, at most 64"},
@@ -59,9 +63,18 @@ func endpointCommand(a *app) *cli.Command {
 	}
 }
 
+// autoFormat lets the chat template say how calls are written.
+const autoFormat = "auto"
+
 // endpoint answers clients until the command is stopped, which is its normal end.
 func (a *app) endpoint(c *cli.Context, args []string) error {
 	o := endpoint.Options{Public: c.Bool("public"), Clock: a.Clock.Now}
+	if name := c.String("tool-format"); slices.Contains(endpoint.ToolFormats(), name) {
+		o.ToolFormat = name
+	} else if name != autoFormat {
+		return a.Usagef("--tool-format %s: want %s, or %s", name, autoFormat,
+			strings.Join(endpoint.ToolFormats(), ", "))
+	}
 	if name := c.String("api-key-env"); name != "" {
 		if o.Key = a.Getenv(name); o.Key == "" {
 			return a.Usagef("--api-key-env %s: the environment has no such variable, or it is empty", name)
@@ -105,10 +118,26 @@ func (a *app) endpoint(c *cli.Context, args []string) error {
 	if o.Public && o.Key == "" {
 		a.Warn("whoever reaches this address can use the model: --api-key-env asks for a key")
 	}
+	a.noteTools(x.Model, o.ToolFormat)
 	a.Note("%d tokens of prompt and answer; Ctrl-C ends it", x.Context())
 	if _, err := fmt.Fprintf(a.Out.W, "http://%s/v1\n", l.Addr()); err != nil {
 		l.Close()
 		return err
 	}
 	return endpoint.NewServer(x.Model, o).Serve(c.Context, l)
+}
+
+// noteTools says how the calls of tools are read, in which format the user says (empty: as the chat template writes
+// them).
+func (a *app) noteTools(x *endpoint.Model, format string) {
+	switch found := x.ToolFormat(); {
+	case !x.Chats():
+	case format != "":
+		a.Note("tools: answers write calls as %s, as --tool-format says", format)
+	case found != "":
+		a.Note("tools: answers write calls as %s, which the chat template shows", found)
+	default:
+		a.Note("tools: requests with tools are refused, as the chat template writes no calls in a format that is " +
+			"known; --tool-format names one")
+	}
 }

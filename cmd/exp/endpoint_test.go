@@ -109,6 +109,34 @@ func TestEndpoint(t *testing.T) {
 	}
 }
 
+// The command says how it reads calls of tools, and which formats it knows.
+func TestEndpointToolFormat(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plain")
+	writeByteModel(t, dir, 64, "{% for m in messages %}{{ m.content }}{% endfor %}")
+	shows := filepath.Join(t.TempDir(), "shows")
+	writeByteModel(t, shows, 64, `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{dir}, "requests with tools are refused"},
+		{[]string{dir, "--tool-format", "mistral"}, "answers write calls as mistral, as --tool-format says"},
+		{[]string{shows}, "answers write calls as hermes, which the chat template shows"},
+		{[]string{byteFolder(t)}, ""},
+	} {
+		s := serveEndpoint(t, tt.args...)
+		if text := s.stop(); !strings.Contains(text, tt.want) || tt.want == "" && strings.Contains(text, "tools") {
+			t.Errorf("%v: %s, want %q", tt.args, text, tt.want)
+		}
+	}
+	var stderr strings.Builder
+	code := cli.Run(cli.System{Args: []string{"exp", "endpoint", dir, "--tool-format", "harmony"}, Stdin: strings.NewReader(""), Stdout: io.Discard,
+		Stderr: &stderr, Getenv: func(string) string { return "" }, Clock: term.SystemClock()}, program(commands))
+	if code != 2 || !strings.Contains(stderr.String(), "--tool-format harmony: want auto, or hermes, llama3, mistral, qwen3-coder") {
+		t.Errorf("%d: %s", code, stderr.String())
+	}
+}
+
 // An endpoint of a run has the settings that the run had for its own completions.
 func TestEndpointOfRun(t *testing.T) {
 	dir := t.TempDir()

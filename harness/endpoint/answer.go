@@ -11,6 +11,8 @@ import (
 
 	"exp/harness/openai"
 	"exp/train/generate"
+	"exp/train/rollout"
+	"exp/train/toolcall"
 )
 
 // answer is the answer to a request, in OpenAI's form.
@@ -18,6 +20,7 @@ type answer struct {
 	*Server
 	*openai.Request
 	*sampled
+	caller  *caller // nil: the answer calls no tools
 	id      string
 	created int64
 	sent    []sent // of a stream, of each completion
@@ -25,8 +28,10 @@ type answer struct {
 
 // sent is what a stream has sent of a completion.
 type sent struct {
-	text, tokens int
+	text, tokens int // tokens: whose scores were sent
 	begun, ended bool
+	reader       *toolcall.Reader // of its calls; nil: it makes none
+	calls        int
 }
 
 // usage counts tokens.
@@ -88,8 +93,9 @@ func (a *answer) whole(ctx context.Context, w http.ResponseWriter) error {
 			text, p.scores, finish = "", nil, "length"
 		}
 		if a.Chat {
+			m, finish := a.message(i, text, p.ended.Finish)
 			choices[i] = map[string]any{"index": i, "finish_reason": finish, "logprobs": a.chatScores(p.scores),
-				"message": map[string]any{"role": "assistant", "content": text, "refusal": nil}}
+				"message": m}
 			return nil
 		}
 		prefix, scores := a.echoed(i), a.textScores(i, 0, p.scores, true)
@@ -162,6 +168,9 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) error {
 		return err
 	}
 	a.sent = make([]sent, len(a.parts))
+	for i := range a.sent {
+		a.sent[i].reader = a.caller.reader()
+	}
 	chunk := func(choices []any) error {
 		o := a.object(true, choices)
 		if a.Usage {
@@ -207,37 +216,55 @@ func (a *answer) news(i int, p part) (list []any) {
 		prefix = a.echoed(i)
 	}
 	whole, scores := string(p.text), p.scores
-	var finish any
-	if p.ended != nil {
-		finish = p.ended.Finish.String()
-		if a.hidden() {
-			whole, scores, finish = "", nil, "length"
-		}
-	} else {
+	if p.ended == nil {
 		whole = whole[:max(s.text, certain(whole, a.Params.Stop))]
+	} else if a.hidden() {
+		whole, scores = "", nil
 	}
 	text, fresh := prefix+whole[min(s.text, len(whole)):], scores[min(s.tokens, len(scores)):]
+	s.text, s.ended = len(whole), p.ended != nil
+	var next []any
+	if a.Chat {
+		next = a.chatNews(i, text, fresh, p.ended)
+	} else {
+		next = a.textNews(i, text, fresh, p.ended)
+	}
+	if len(next) > 0 {
+		s.tokens, s.begun = len(scores), true
+	}
+	s.begun = s.begun || a.Chat
+	return append(list, next...)
+}
+
+// textNews returns the choices that tell what is new of a continued text; ended is nil while it goes on.
+func (a *answer) textNews(i int, text string, fresh []generate.Score, ended *rollout.Completion) []any {
+	var finish any
 	switch {
-	case text == "" && finish == nil:
-	case a.Chat && text != "":
-		list = append(list, a.delta(i, map[string]any{"content": text}, a.chatScores(fresh), nil))
-		fallthrough
-	case a.Chat:
-		if text != "" {
-			fresh = nil
-		}
-		if finish != nil {
-			list = append(list, a.delta(i, map[string]any{}, a.chatScores(fresh), finish))
-		}
-	default:
-		list = append(list, map[string]any{"index": i, "text": text, "finish_reason": finish,
-			"logprobs": a.textScores(i, s.tokens, fresh, !s.begun)})
+	case ended != nil && a.hidden():
+		finish = "length"
+	case ended != nil:
+		finish = ended.Finish.String()
+	case text == "":
+		return nil
 	}
-	if text != "" || finish != nil {
-		s.text, s.tokens = len(whole), len(scores)
-		s.begun = true
+	s := &a.sent[i]
+	return []any{map[string]any{"index": i, "text": text, "finish_reason": finish,
+		"logprobs": a.textScores(i, s.tokens, fresh, !s.begun)}}
+}
+
+// chatNews is textNews for a chat. The scores come with the first choice.
+func (a *answer) chatNews(i int, text string, fresh []generate.Score, ended *rollout.Completion) (list []any) {
+	s := &a.sent[i]
+	var calls []toolcall.Call
+	if s.reader != nil {
+		text, calls = s.reader.Read(text, ended != nil)
 	}
-	s.begun, s.ended = s.begun || a.Chat, finish != nil
+	for _, d := range a.deltas(i, text, calls) {
+		list, fresh = append(list, a.delta(i, d, a.chatScores(fresh), nil)), nil
+	}
+	if ended != nil {
+		list = append(list, a.delta(i, map[string]any{}, a.chatScores(fresh), finishOf(ended.Finish, s.calls)))
+	}
 	return list
 }
 

@@ -101,7 +101,11 @@ func (x *Model) encode(r *openai.Request) error {
 			return openai.Bad("chat_template_kwargs", "chat_template_kwargs: %v", err)
 		}
 	}
-	ids, err := p.EncodeChat(r.Messages, r.Tools, true)
+	list, err := openai.ForTemplate(r.Messages)
+	if err != nil {
+		return openai.Bad("messages", "messages %v", err)
+	}
+	ids, err := p.EncodeChat(list, r.Tools, true)
 	if err != nil {
 		return openai.Bad("messages", "messages: %v", err)
 	}

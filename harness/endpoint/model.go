@@ -2,7 +2,8 @@
 // person. Both ask for chats, or for texts that the model continues. Requests that come while others are answered join
 // their steps. A request with a seed, or at temperature 0, has the same answer whatever else is asked at the time.
 //
-// It calls no tools and restricts no grammar: a field that asks for one is an error that names it.
+// It tells clients which tools an answer calls, and restricts no grammar: a field that asks for one is an error that
+// names it.
 package endpoint
 
 import (

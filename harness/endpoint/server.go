@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"exp/harness/openai"
+	"exp/train/toolcall"
 )
 
 // Limits of the server.
@@ -25,10 +27,12 @@ const (
 
 // Options configure a Server.
 type Options struct {
-	Key    string           // that clients must send; empty: none
-	Public bool             // requests may name the server by addresses that other machines reach
-	Clock  func() time.Time // of answers
-	Log    func(line string)
+	Key string // that clients must send; empty: none
+	// ToolFormat is how answers write calls of tools, one of ToolFormats; empty: as Model.ToolFormat says.
+	ToolFormat string
+	Public     bool             // requests may name the server by addresses that other machines reach
+	Clock      func() time.Time // of answers
+	Log        func(line string)
 	// Grace is the time that requests get to end when the server stops. Waits is told how many it waits for.
 	Grace time.Duration
 	Waits func(open int)
@@ -36,19 +40,26 @@ type Options struct {
 
 // Server is an http.Handler that asks a model.
 type Server struct {
-	x *Model
-	o Options
+	x     *Model
+	o     Options
+	calls toolcall.Syntax // without a name: requests with tools are refused
 	// name of this machine
 	name string
 	mux  *http.ServeMux
 	gate gate
 }
 
-// NewServer makes a server.
+// NewServer makes a server. It panics if the name of a format is unknown.
 func NewServer(x *Model, o Options) *Server {
 	s := &Server{x: x, o: o, mux: http.NewServeMux(), gate: gate{idle: make(chan struct{})}}
 	if o.Public {
 		s.name, _ = os.Hostname() // without it addresses still work
+	}
+	if name := cmp.Or(o.ToolFormat, x.ToolFormat()); name != "" {
+		var err error
+		if s.calls, err = toolcall.SyntaxNamed(name); err != nil {
+			panic("endpoint: " + err.Error())
+		}
 	}
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /v1/models/{name...}", s.model)
@@ -248,6 +259,9 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*opena
 	if err == nil && req.Model != "" && req.Model != s.x.name {
 		err = s.noModel(req.Model)
 	}
+	if err == nil {
+		err = s.checkTools(req)
+	}
 	return req, err
 }
 
@@ -264,6 +278,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		s.refuse(w, r, err)
 		return
 	}
+	calls, err := s.callerOf(req, asks)
+	if err != nil {
+		s.refuse(w, r, err)
+		return
+	}
 	running, err := s.x.ask(r.Context(), asks)
 	if running != nil {
 		defer running.close()
@@ -272,7 +291,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		s.refuse(w, r, err)
 		return
 	}
-	a := &answer{Server: s, Request: req, sampled: running, id: openai.NewID(chat), created: begin.Unix()}
+	a := &answer{Server: s, Request: req, sampled: running, caller: calls, id: openai.NewID(chat),
+		created: begin.Unix()}
 	if req.Stream {
 		err = a.stream(r.Context(), w)
 	} else if err = a.whole(r.Context(), w); err != nil {

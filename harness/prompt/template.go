@@ -29,7 +29,8 @@ type template struct {
 	special map[string]string
 	tools   json.RawMessage // of data.tools; nil: none
 	// withTools renders chats with tools, if the model has a template for them.
-	withTools *chat.Template
+	withTools  *chat.Template
+	toolSource string // of the template that renders chats with tools
 }
 
 // mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
@@ -52,8 +53,8 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &template{from: from, source: source, own: c.Data.Chat != config.Auto, system: c.Data.System,
-		special: tok.SpecialTokens().Named}
+	t := &template{from: from, source: source, toolSource: source, own: c.Data.Chat != config.Auto,
+		system: c.Data.System, special: tok.SpecialTokens().Named}
 	if t.Template, err = chat.Parse(source); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}

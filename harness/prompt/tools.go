@@ -100,7 +100,16 @@ func (t *template) useTools(c *config.Run, files map[string][]byte) (err error) 
 	if t.withTools, err = chat.Parse(source); err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
+	t.toolSource = source
 	return nil
+}
+
+// ToolTemplate returns the source of the template that renders chats with tools; empty if prompts are plain text.
+func (p *Prompter) ToolTemplate() string {
+	if p.template == nil {
+		return ""
+	}
+	return p.template.toolSource
 }
 
 // with returns the template for chats with tools, or without.

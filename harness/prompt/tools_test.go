@@ -142,6 +142,14 @@ func TestToolTemplate(t *testing.T) {
 	if got, err := p.Text(&rollout.Problem{Prompt: "hi"}); err != nil || got != "plain hi" {
 		t.Errorf("%q, %v", got, err)
 	}
+	if got, want := p.ToolTemplate(), "tools {{ tools[0].name }} {{ messages[0].content }}"; got != want {
+		t.Errorf("source %q, want %q", got, want)
+	}
+	only := mustPrompter(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), nil)
+	text := mustPrompter(t, prompttest.ModelFolder(t, false, nil), nil)
+	if only.ToolTemplate() != prompttest.ChatML || text.ToolTemplate() != "" {
+		t.Errorf("%q of a model with one template, %q of one without", only.ToolTemplate(), text.ToolTemplate())
+	}
 	if ids, err := p.Encode(q); err != nil || len(ids) != len("tools <pad> hi") {
 		t.Errorf("%v, %v: an escaped token was read", ids, err)
 	}
