@@ -354,6 +354,13 @@ func TestCalls(t *testing.T) {
 		x.p.asked[0].prompt != `[user]a[assistant][{"function":{"name":"w","arguments":{"a":1}}}][tool]21>` {
 		t.Errorf("%s, asked %q", got, x.p.asked[0].prompt)
 	}
+	x = playedBy(t, roomy(), &policy{says: []string{"one", "sunny"}})
+	x.chat("", user("a"))
+	own := `{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]}`
+	if got, why := x.chat("", user("a"), repeat("one"), own, tool); !strings.Contains(got, "sunny") ||
+		!strings.HasSuffix(x.p.asked[1].prompt, `[assistant][{"function":{"name":"w","arguments":{}}}][tool]21>`) {
+		t.Errorf("%s, %s, asked %q", got, why, x.p.asked[1].prompt)
+	}
 	x = playedBy(t, roomy(), &policy{says: []string{"sunny"}})
 	if got, why := x.chat("", user("a"), `{"role": "assistant", "tool_calls": [{"function": {"name": "w", "arguments": "a"}}]}`, tool); got != "400 <nil> messages" ||
 		why != `messages: [1]: tool_calls: the arguments "a" spell no JSON object` {

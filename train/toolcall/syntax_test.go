@@ -100,6 +100,7 @@ func TestSyntaxes(t *testing.T) {
 		{Qwen3Coder, "<function=weather><parameter=days>three</parameter><parameter=at>null</parameter><parameter=opt>[1]</parameter><parameter=city>5</parameter>" +
 			"<parameter=wind>null</parameter></function>", "",
 			[]Call{call("weather", `{"days": "three", "at": null, "opt": "[1]", "city": "5", "wind": null}`)}},
+		{Qwen3Coder, "<function=weather><parameter=city>null</parameter></function>", "", []Call{call("weather", `{"city": "null"}`)}},
 		{Qwen3Coder, "<function=f><parameter=x>1</parameter><parameter=y>2</parameter><parameter=x>3</parameter></function>", "", []Call{call("f", `{"x": "3", "y": "2"}`)}},
 		{Qwen3Coder, "<tool_call>\n<function=f>\nx = 1\n</function>\n</tool_call>", "<tool_call>\n<function=f>\nx = 1\n</function>\n</tool_call>", nil},
 		{Qwen3Coder, "<tool_call>\n<function=f>\n<parameter=x>1</function>", "<tool_call>\n<function=f>\n<parameter=x>1</function>", nil},
