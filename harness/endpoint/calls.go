@@ -16,8 +16,8 @@ import (
 // ToolFormats returns the names that Options.ToolFormat may have.
 func ToolFormats() []string { return toolcall.Syntaxes() }
 
-// ToolFormat returns the name of the format in which the chat template writes calls of tools; empty if there is none,
-// or none of ToolFormats.
+// ToolFormat returns the name of the format in which the chat template writes calls of tools; empty if it writes none,
+// or in a format that ToolFormats lacks.
 func (x *Model) ToolFormat() string {
 	s, _ := toolcall.SyntaxOf(x.prompts.ToolTemplate())
 	return s.Name

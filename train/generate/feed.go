@@ -24,7 +24,7 @@ type Ask struct {
 	Scored     bool    // computes Scores of sampled tokens
 	Prompted   bool    // and of the prompt's
 	Top        int     // likeliest tokens in each score
-	// Spelled are tokens that the vocabulary has no piece for, with what they are in the text of a completion.
+	// Spelled gives tokens without a piece in the vocabulary, such as special ones, a text in completions.
 	Spelled map[int32]string
 
 	Context context.Context // when it ends, the request leaves without a word

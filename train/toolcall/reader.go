@@ -6,7 +6,8 @@ import (
 )
 
 // Reader reads an answer that comes in pieces: it finds the calls, and the text around them. Thoughts between <think>
-// and </think> are text, and call nothing. What turns out to be no call is text. Not safe for concurrent use.
+// and </think> are text, and call nothing. So is what begins like a call but turns out not to be one. Not safe for
+// concurrent use.
 type Reader struct {
 	s        Syntax
 	tools    definitions

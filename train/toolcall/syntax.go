@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Syntaxes of calls in whole answers, besides Hermes: those of Llama 3.1 to 3.3, of Mistral's models, and of
-// Qwen3-Coder and Qwen3.5.
+// Syntaxes of calls in whole answers, besides Hermes: Llama 3.1 to 3.3 write the first, Mistral's models the second,
+// Qwen3-Coder and Qwen3.5 the third.
 const (
 	Llama3     = "llama3"
 	Mistral    = "mistral"
@@ -23,15 +23,15 @@ func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder} 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
 type Syntax struct {
 	Name string
-	// Marks are texts of it that some tokenizers have as special tokens, which are no text of a completion.
+	// Marks are parts of it that are special tokens of some tokenizers, which completions leave out.
 	Marks []string
 	opens []string // texts that begin a call
 	bare  bool     // so does "{", where nothing else has been said
 	read  func(tools definitions, text string, whole bool) attempt
 }
 
-// attempt is what the beginning of a text is, which a text of Syntax.opens begins: its first n bytes are calls, or
-// are no call if there are none. n is 0 if more text must tell. whole says that there is none.
+// attempt says what a text begins with, where one of Syntax.opens has been found: its first n bytes are calls, or
+// plain text if calls is empty. n is 0 if that depends on text that has not come; whole tells read that none will.
 type attempt struct {
 	calls []Call
 	n     int
