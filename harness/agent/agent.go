@@ -31,11 +31,12 @@ type Options struct {
 	Retries    int           // of an episode whose process ended or fell silent
 	Log        func(line string)
 
-	MaxTurns  int             // of the policy
-	MaxPrompt int             // tokens of a first prompt
-	Newest    bool            // a request that continues no conversation begins one anew; else it is refused
-	Format    toolcall.Format // of calls in the policy's answers
-	Ends      []int32         // tokens that end a turn
+	MaxTurns  int              // of the policy
+	MaxPrompt int              // tokens of a first prompt
+	Newest    bool             // a request that continues no conversation begins one anew; else it is refused
+	Ends      []int32          // tokens that end a turn
+	Calls     toolcall.Syntax  // in the policy's answers
+	Spelled   map[int32]string // its marks that are tokens without a piece
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool

@@ -119,9 +119,9 @@ func written(list []rollout.Message) string {
 }
 
 func options(prompt ...string) Options {
-	format, _ := toolcall.Named(toolcall.Hermes, [2]string{}, [2]string{})
+	calls, _ := toolcall.SyntaxNamed(toolcall.Hermes)
 	return Options{Argv: append([]string{os.Args[0], "agent-program"}, prompt...), DataSource: "math", Workers: 3, Limit: 5 * time.Second,
-		Retries: 1, MaxTurns: 4, MaxPrompt: 60, Format: format, Ends: []int32{0}, Chats: true,
+		Retries: 1, MaxTurns: 4, MaxPrompt: 60, Calls: calls, Ends: []int32{0}, Chats: true,
 		Chat: func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
 			text := string(tools) + written(list) + ">"
 			if strings.Contains(text, "unwritable") {

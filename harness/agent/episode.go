@@ -128,15 +128,43 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	x.turns++
 	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
 		finish: turn.Finish.String()}
-	if len(r.Tools) > 0 && turn.Finish == rollout.FinishStop {
-		if out.text, out.calls = x.a.o.Format.Split(turn.Text); len(out.calls) > 0 {
-			out.finish = "tool_calls"
-		}
+	if len(r.Tools) > 0 {
+		out.call(x.a, r, s, turn)
 	}
 	out.text = strings.ToValidUTF8(out.text, "\uFFFD") // a turn may end within a character
 	x.calls += len(out.calls)
 	x.said.add(r, out, x.a.endOf(turn))
 	return out, nil
+}
+
+// call sets the text and the calls of an answer to a request with tools.
+func (out *answer) call(a *Agent, r *openai.Request, s step, turn *rollout.Completion) {
+	before := a.text(s.inserted)
+	if s.anew != nil {
+		before = s.anew.Text
+	}
+	reader := a.o.Calls.Reader(toolcall.ReaderOptions{Tools: r.Tools, One: r.OneCall,
+		Thinking: strings.HasSuffix(strings.TrimSpace(before), "<think>")})
+	text, calls := reader.Read(a.spell(turn), true)
+	if len(calls) == 0 {
+		return
+	}
+	if out.text, out.calls = text, calls; turn.Finish == rollout.FinishStop {
+		out.finish = "tool_calls"
+	}
+}
+
+// spell returns the text of a turn with the marks of calls that are special tokens, which its own text leaves out.
+func (a *Agent) spell(turn *rollout.Completion) string {
+	if !slices.ContainsFunc(turn.Tokens, func(id int32) bool { return a.o.Spelled[id] != "" }) {
+		return turn.Text
+	}
+	var b strings.Builder
+	for _, id := range turn.Tokens {
+		b.WriteString(a.o.Spelled[id])
+		b.Write(a.o.Piece(id))
+	}
+	return b.String()
 }
 
 // undo takes the last answer back, which the client never got.

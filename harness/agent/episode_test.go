@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"exp/harness/openai"
 	"exp/train/rollout"
+	"exp/train/toolcall"
 )
 
 // played is an open episode whose requests a test makes.
@@ -343,27 +345,35 @@ func TestCalls(t *testing.T) {
 	if got, why := x.chat(weather, user("a"), one, tool); !strings.Contains(got, `"id":"call00001"`) || why != "tool_calls" {
 		t.Errorf("the second call of an episode: %s, %s", got, why)
 	}
-	// A turn that was cut calls nothing: it might have gone on.
+	// A turn that was cut keeps the calls that it finished.
 	x = playedBy(t, roomy(), &policy{says: []string{call + " and"}})
-	if got, why := x.chat(weather+fmt.Sprintf(`, "max_tokens": %d`, len(call)+1), user("a")); strings.Contains(got, "tool_calls") || why != "length" {
+	if got, why := x.chat(weather+fmt.Sprintf(`, "max_tokens": %d`, len(call)+1), user("a")); !strings.Contains(got, "tool_calls") || why != "length" {
 		t.Errorf("%s, %s", got, why)
 	}
-	// The template of a conversation that begins with calls gets their arguments as objects.
-	x = playedBy(t, roomy(), &policy{says: []string{"sunny"}})
-	if got, _ := x.chat("", user("a"), `{"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "w", "arguments": "{\"a\": 1}"}}]}`, tool); !strings.Contains(got, "sunny") ||
-		x.p.asked[0].prompt != `[user]a[assistant][{"function":{"name":"w","arguments":{"a":1}}}][tool]21>` {
-		t.Errorf("%s, asked %q", got, x.p.asked[0].prompt)
+	x = playedBy(t, roomy(), &policy{says: []string{call + call}})
+	if got, why := x.chat(weather+`, "parallel_tool_calls": false`, user("a")); strings.Count(got, `"type":"function"`) != 1 || why != "tool_calls" {
+		t.Errorf("one call: %s, %s", got, why)
 	}
-	x = playedBy(t, roomy(), &policy{says: []string{"one", "sunny"}})
-	x.chat("", user("a"))
-	own := `{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]}`
-	if got, why := x.chat("", user("a"), repeat("one"), own, tool); !strings.Contains(got, "sunny") ||
-		!strings.HasSuffix(x.p.asked[1].prompt, `[assistant][{"function":{"name":"w","arguments":{}}}][tool]21>`) {
-		t.Errorf("%s, %s, asked %q", got, why, x.p.asked[1].prompt)
+	// What a thought spells is no call, also if the prompt has begun it.
+	x = playedBy(t, roomy(), &policy{says: []string{call + "</think>"}})
+	if got, why := x.chat(weather, user("a"), user("<think>")); !strings.Contains(got, "tool_calls") || why != "tool_calls" {
+		t.Errorf("%s, %s", got, why)
 	}
-	x = playedBy(t, roomy(), &policy{says: []string{"sunny"}})
-	if got, why := x.chat("", user("a"), `{"role": "assistant", "tool_calls": [{"function": {"name": "w", "arguments": "a"}}]}`, tool); got != "400 <nil> messages" ||
-		why != `messages: [1]: tool_calls: the arguments "a" spell no JSON object` {
+	o := roomy()
+	o.Chat = func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
+		return bytesOf("><think>\n"), "><think>\n", nil
+	}
+	x = playedBy(t, o, &policy{says: []string{call + "</think>"}})
+	if got, why := x.chat(weather, user("a")); strings.Contains(got, "tool_calls") || why != "stop" {
+		t.Errorf("%s, %s", got, why)
+	}
+	// Marks may be special tokens, without a text.
+	o = roomy()
+	o.Calls, _ = toolcall.SyntaxNamed(toolcall.Mistral)
+	o.Spelled = map[int32]string{'#': "[TOOL_CALLS]"}
+	o.Piece = func(id int32) []byte { return bytes.Trim([]byte{byte(id)}, "#\x00") }
+	x = playedBy(t, o, &policy{says: []string{`#[{"name": "w", "arguments": {"a": 1}}]`}})
+	if got, why := x.chat(weather, user("a")); !strings.Contains(got, `"arguments":"{\"a\": 1}","name":"w"`) || why != "tool_calls" {
 		t.Errorf("%s, %s", got, why)
 	}
 	// Without tools in the request, calls are text.

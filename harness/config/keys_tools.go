@@ -159,10 +159,11 @@ const aboutAgents = `
   rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns).
 
   Requests may set tools, max_tokens, stop and stream. Temperature and other parameters of
-  sampling are the run's, whatever a request says. Calls in <tool_call> tags come back as
-  tool_calls where the request has tools. An agent whose requests depend only on its line
-  and on the answers gives the same run again; every turn has a seed of its own. The
-  agent's program and the files on its command line are part of the experiment.
+  sampling are the run's, whatever a request says. Where a request has tools, calls come back
+  as tool_calls: those in the form of the chat template, or else JSON in <tool_call> tags. An
+  agent whose requests depend only on its line and on the answers gives the same run again;
+  every turn has a seed of its own. The agent's program and the files on its command line are
+  part of the experiment.
 `
 
 // aboutTools returns help that does not fit on a key's help line; empty for most keys.

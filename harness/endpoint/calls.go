@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exp/harness/openai"
+	"exp/harness/prompt"
 	"exp/train/generate"
 	"exp/train/rollout"
 	"exp/train/toolcall"
@@ -52,12 +53,7 @@ func (s *Server) callerOf(r *openai.Request, asks []*generate.Ask) (*caller, err
 	if err != nil {
 		return nil, err
 	}
-	spelled := map[int32]string{}
-	for _, mark := range s.calls.Marks {
-		if id, ok := s.x.tok.TokenID(mark); ok && len(s.x.tok.Piece(id)) == 0 {
-			spelled[id] = mark
-		}
-	}
+	spelled := prompt.Spelled(s.x.tok, s.calls.Marks)
 	for _, a := range asks {
 		a.Spelled = spelled
 	}

@@ -13,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/train/chat"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 	"exp/train/toolcall"
 )
 
@@ -110,6 +111,17 @@ func (p *Prompter) ToolTemplate() string {
 		return ""
 	}
 	return p.template.toolSource
+}
+
+// Spelled returns those of some texts that are tokens without a piece, by token: completions leave them out.
+func Spelled(tok tokenizer.Tokenizer, texts []string) map[int32]string {
+	out := map[int32]string{}
+	for _, text := range texts {
+		if id, ok := tok.TokenID(text); ok && len(tok.Piece(id)) == 0 {
+			out[id] = text
+		}
+	}
+	return out
 }
 
 // with returns the template for chats with tools, or without.

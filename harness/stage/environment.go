@@ -50,14 +50,24 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 		Retries: c.Retries, Log: func(line string) { e.warn("agent: %s", line) }, MaxTurns: c.MaxTurns,
 		MaxPrompt: e.run().Data.MaxPromptTokens, Newest: c.Conversations == "last"}
 	o.Seed = func(root uint64, label string) uint64 { return ident.Seed(int64(root), label) }
-	o.Format = must(toolcall.Named(toolcall.Hermes, [2]string{}, [2]string{}))
 	if prompts != nil {
 		vocab := prompts.Vocabulary()
+		o.Calls, o.Spelled = callsIn(prompts)
 		o.Ends, o.Piece = vocab.EndIDs(), vocab.Piece
 		o.Chats, o.Chat, o.Reply, o.Text = prompts.Chats(), prompts.AskedChat, prompts.Reply, prompts.AskedText
 		o.Inserted = func(text string) ([]int32, error) { return prompts.Inserted("", text, "") }
 	}
 	return agent.New(o)
+}
+
+// callsIn returns the syntax of calls in the chat template, else that of Hermes, and the marks of it that are tokens
+// without a text.
+func callsIn(prompts *prompt.Prompter) (s toolcall.Syntax, spelled map[int32]string) {
+	s, ok := toolcall.SyntaxOf(prompts.ToolTemplate())
+	if !ok {
+		s = must(toolcall.SyntaxNamed(toolcall.Hermes))
+	}
+	return s, prompt.Spelled(prompts.Vocabulary(), s.Marks)
 }
 
 // newEnvironment makes what answers the policy's calls; end frees it when no call is under way.
