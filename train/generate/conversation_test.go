@@ -373,9 +373,11 @@ func TestLeavingCompletionsCanBeFound(t *testing.T) {
 			if len(found) != (20+drawn)/16 || e.pages.idle(found) != len(found) || e.pages.available() != o.pages() {
 				t.Fatalf("after %d tokens, evicted: %v: pages %v can be found", drawn, evicted, found)
 			}
+			gone()
 			if !evicted {
 				continue
 			}
+			asks[0].Context = nil
 			s.finish(t)
 			alone, want := collected([]rollout.Request{req}, p)
 			alone[0].IgnoreEnds = true
