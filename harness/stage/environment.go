@@ -74,7 +74,6 @@ func callsIn(prompts *prompt.Prompter) (s toolcall.Syntax, spelled map[int32]str
 func (e *Env) newEnvironment(ctx context.Context, prompts *prompt.Prompter) (env rollout.Environment, end func() error,
 	err error) {
 	c := e.run().Rollout.Tools
-	end = func() error { return nil }
 	o := toolcall.Options{MaxTurns: c.MaxTurns, MaxCalls: max(1, c.MaxCalls), MaxOutput: c.MaxOutput,
 		Side: toolcall.Side(c.Keep), Chat: prompts.Reply, Text: prompts.Inserted}
 	if o.Format, err = toolFormat(c); err != nil {
