@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -186,17 +185,18 @@ func cpuName() string {
 
 // keepSources stores the module's sources, once per state.
 func (x *execution) keepSources(ctx context.Context) error {
+	kept, err := x.DB.SourceCodes(ctx)
+	if err != nil {
+		return err
+	}
 	var archive ident.Digest
 	var size int64
 	for _, kind := range slices.Sorted(maps.Keys(x.p.Code)) {
 		c := x.p.Code[kind]
-		_, err := x.DB.Source(ctx, c.Digest)
-		if err == nil {
+		if slices.Contains(kept, c.Digest) {
 			continue
 		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
+		kept = append(kept, c.Digest)
 		if archive.IsZero() {
 			var err error
 			if archive, size, err = x.putSources(); err != nil {

@@ -54,8 +54,31 @@ func Code(kind config.Stage) (ident.Digest, []ident.File, error) {
 }
 
 // Of returns the digest of go.sum, the stages' packages, the packages in dirs and all our packages that these import,
-// and the files it covers.
+// and the files it covers. It finds them once per process; all callers share the list.
 func Of(dirs []string) (ident.Digest, []ident.File, error) {
+	key := strings.Join(dirs, " ")
+	if known, ok := codes.Load(key); ok {
+		c := known.(code)
+		return c.digest, c.files, nil
+	}
+	d, files, err := digestOf(dirs)
+	if err == nil {
+		codes.Store(key, code{d, slices.Clip(files)})
+	}
+	return d, files, err
+}
+
+// code is what Of returns.
+type code struct {
+	digest ident.Digest
+	files  []ident.File
+}
+
+// codes holds what Of found, by dirs.
+var codes sync.Map
+
+// digestOf is Of for the first time.
+func digestOf(dirs []string) (ident.Digest, []ident.File, error) {
 	dirs, err := closure(exp.Sources, dirs)
 	if err != nil {
 		return ident.Digest{}, nil, err

@@ -5,11 +5,12 @@ import (
 	"runtime/metrics"
 )
 
-// worthwhile is the memory for which Release collects garbage. A small run would otherwise spend more time on
-// collections between its stages than on some of the stages.
-const worthwhile = 4 << 20
+// worthwhile is the memory for which Release collects garbage: by so much the heap of a small run grows between
+// collections anyway. Such a run would otherwise spend more time on collections between its stages than on some of
+// the stages.
+const worthwhile = 16 << 20
 
-// Release gives the memory that Go's heap no longer uses back to the system, where that may be 4 MiB or more.
+// Release gives the memory that Go's heap no longer uses back to the system, where that may be 16 MiB or more.
 func Release() {
 	if Unused() >= worthwhile {
 		debug.FreeOSMemory()
