@@ -42,7 +42,7 @@ func TestActivity(t *testing.T) {
 
 // A run continues if its activity cannot be written.
 func TestActivityFails(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	p := l.plan(0, "train.steps=1")
 	if err := os.MkdirAll(filepath.Join(l.db.RunDir(p.RID), ".activity.json.partial"), 0o777); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 
 // A finished run stays done if an evaluation that joins it is interrupted, and the evaluation can be repeated.
 func TestJoinedEvaluationStops(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	l.execute(l.plan(0))
 	l.options.Joins = true
 	more := l.plan(0, "eval.final.n=64")

@@ -21,5 +21,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	debug.SetGCPercent(400) // a fifteenth of the processor time goes into collecting garbage
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(stores)
+	os.Exit(code)
 }

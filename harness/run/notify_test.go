@@ -59,7 +59,7 @@ func TestNotify(t *testing.T) {
 
 // A notice that cannot be given is a warning, never a failure.
 func TestNotifyFailure(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	res, q := l.execute(l.plan(0, "train.steps=1", "notify.command=[/no/such/program]", "notify.webhook=env:EXP_TEST_UNSET"))
 	if res.Run.Status != "done" || len(q.warnings) != 2 {
 		t.Errorf("status %s, warnings %q; want done and two warnings", res.Run.Status, q.warnings)

@@ -21,7 +21,7 @@ func primed(more ...string) []string {
 
 // A run with a process reward model has the memory that its plan says, verifies, and goes on to the same bits.
 func TestProcessRewardModel(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	p := l.plan(1, primed()...)
 	res, _ := l.execute(p)
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
@@ -36,7 +36,7 @@ func TestProcessRewardModel(t *testing.T) {
 	if len(q.notes) != 2 || q.notes[1] != "replayed 3–4: 2/2 steps bit-identical" {
 		t.Errorf("notes %q, warnings %q", q.notes, q.warnings)
 	}
-	whole := newLab(t)
+	whole := startedLab(t)
 	if want, _ := whole.execute(whole.plan(1, primed("train.steps=6")...)); child.Run.Chain != want.Run.Chain {
 		t.Error("a run that was extended has another chain than one that was not")
 	}
@@ -73,7 +73,7 @@ func partOf(list []forecast.Part, name string) int64 {
 // The process reward model may start from a folder of the policy's architecture: its first rewards are then not 0, and
 // another folder makes another run.
 func TestProcessRewardModelOfFolder(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	folder := func(sets ...string) string {
 		res, _ := l.execute(l.plan(0, append([]string{"name=prm", "algo.kind=grpo", "train={steps: 1, optim: {lr: 2e-2}}",
 			"eval.online.every_steps=0"}, sets...)...))

@@ -32,7 +32,7 @@ func died(t *testing.T, sets ...string) (l *lab, settings []string) {
 // Resuming says which checkpoint it takes and what it proved again.
 func TestResume(t *testing.T) {
 	l, settings := died(t)
-	whole := newLab(t)
+	whole := startedLab(t)
 	want, _ := whole.execute(whole.plan(0, settings...))
 	got, q := l.execute(l.plan(0, settings...))
 	if len(q.notes) != 2 || !strings.HasPrefix(q.notes[0], "checkpoint step 2 ok (digest ") || !strings.HasSuffix(q.notes[0], "steps recorded up to 3") ||
@@ -147,14 +147,14 @@ func TestResumeFrom(t *testing.T) {
 
 // A longer run that continues a shorter one equals the run that trains from the start.
 func TestExtend(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	parent, _ := l.execute(l.plan(0))
 	l.options.Resume, l.options.Parent = true, &parent.Run
 	child, q := l.execute(l.plan(0, "train.steps=7", "name=longer"))
 	if len(q.notes) != 2 || !strings.HasPrefix(q.notes[0], "checkpoint step 2 ok") || q.notes[1] != "replayed 3–4: 2/2 steps bit-identical" {
 		t.Errorf("notes %q, warnings %q", q.notes, q.warnings)
 	}
-	whole := newLab(t)
+	whole := startedLab(t)
 	want, _ := whole.execute(whole.plan(0, "train.steps=7"))
 	if child.Run.RID != want.Run.RID || child.Run.Chain != want.Run.Chain || child.Run.Steps != 7 || child.Run.Parent != parent.Run.ID {
 		t.Errorf("run %s with %d steps, chain %s, parent %d; want %s, 7, %s, %d", child.Run.RID.Short(), child.Run.Steps, child.Run.Chain.Short(), child.Run.Parent,

@@ -90,10 +90,53 @@ func labOf(t *testing.T, operand kernels.DType) *lab {
 	return labOn(t, be)
 }
 
-// labOn makes a laboratory of a backend.
+// labOn makes a laboratory of a backend, with a store without runs that keeps the sources.
 func labOn(t *testing.T, be kernels.Backend) *lab {
 	t.Helper()
-	db, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{Create: true})
+	dir, err := emptyStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return labIn(t, be, dir)
+}
+
+// startedLab is newLab with a store in which another run has executed the smoke recipe's prepare, init and sft: a run
+// of this start takes them from the cache.
+func startedLab(t *testing.T) *lab {
+	t.Helper()
+	be, err := cpu.Open(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	dir, err := startedStore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return labIn(t, be, dir)
+}
+
+// bareLab is newLab with a store that keeps no sources yet.
+func bareLab(t *testing.T) *lab {
+	t.Helper()
+	be, err := cpu.Open(cpu.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(be.Close)
+	return labIn(t, be, "")
+}
+
+// labIn makes a laboratory with a copy of a store, or with a new one if from is empty.
+func labIn(t *testing.T, be kernels.Backend, from string) *lab {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "store")
+	if from != "" {
+		if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := store.Open(dir, store.Options{Create: from == ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +227,7 @@ func sameOutputs(t *testing.T, a, b map[string]ident.Digest) {
 }
 
 func TestRunOnceThenCached(t *testing.T) {
-	l := newLab(t)
+	l := bareLab(t)
 	p := l.plan(0)
 	first, q := l.execute(p)
 	if first.Executed != 9 || first.Cached != 0 || first.Run.Status != store.Done || first.Run.Steps != 4 {
@@ -241,7 +284,7 @@ func (l *lab) checkRoles(run int64, without ...config.Stage) {
 // The record of a run: steps with verl's metrics, samples with verdicts,
 // evaluations with intervals, the sources, the merged folder.
 func TestRecord(t *testing.T) {
-	l := newLab(t)
+	l := bareLab(t)
 	res, _ := l.execute(l.plan(3, "store.samples.train=all"))
 	ctx := context.Background()
 	curves, err := l.db.Metrics(ctx, res.Run.ID, "*", 0, 100)
@@ -367,7 +410,7 @@ func TestNonsemanticKeys(t *testing.T) {
 // An evaluation on the way draws from the tokens that eval.online allows: from one alone it is greedy. Whoever allows
 // all keeps the run's id.
 func TestOnlineSampling(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	few := func(sets ...string) *plan.Run {
 		return l.plan(0, append(sets, "train.steps=2", "eval.online.every_steps=1", "eval.online.n=1")...)
 	}

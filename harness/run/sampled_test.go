@@ -46,12 +46,12 @@ const bothEvaluations = "eval.gen[test@start] eval.score[test@start] eval.gen[te
 // A growing evaluation samples only the missing completions, and equals one that had the
 // final size from the start. A shrinking one samples nothing.
 func TestGrowingEvaluation(t *testing.T) {
-	fresh := newLab(t)
+	fresh := startedLab(t)
 	_, sampled, want := fresh.evaluated("16")
 	if sampled != 16*16 {
 		t.Fatalf("a fresh run sampled %d completions", sampled)
 	}
-	l := newLab(t)
+	l := startedLab(t)
 	_, sampled, small := l.evaluated("4")
 	if sampled != 16*4 {
 		t.Fatalf("a fresh run sampled %d completions", sampled)
@@ -77,7 +77,7 @@ func TestGrowingEvaluation(t *testing.T) {
 // What was sampled with other settings, by other weights or by another program is not
 // part of an evaluation that grows.
 func TestGrowingOnlyTheSame(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	l.execute(l.plan(0))
 	q := &quiet{}
 	sampled := 0
@@ -110,7 +110,7 @@ func TestGrowingOnlyTheSame(t *testing.T) {
 
 // Completions that were damaged since are sampled again, and it is said.
 func TestGrowingFromDamaged(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	_, _, small := l.evaluated("4")
 	path := l.db.Blobs.Path(small["eval.gen[test]/completions"])
 	raw, err := os.ReadFile(path)
@@ -128,14 +128,14 @@ func TestGrowingFromDamaged(t *testing.T) {
 	if sampled != 16*8 || !strings.Contains(strings.Join(q.warnings, "\n"), "sampling all again") {
 		t.Errorf("sampled %d completions, warnings %q", sampled, q.warnings)
 	}
-	_, _, want := newLab(t).evaluated("8")
+	_, _, want := startedLab(t).evaluated("8")
 	sameOutputs(t, want, got)
 }
 
 // Another scorer, and other estimates of what was scored, score again and sample
 // nothing.
 func TestScorerChanges(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	l.execute(l.plan(0))
 	scored := "eval.score[test@start] eval.score[test]"
 	if _, q := l.execute(l.plan(0, "eval.final.pass_k=[1,3]")); executedStages(q) != scored {
@@ -160,7 +160,7 @@ func TestScorerChanges(t *testing.T) {
 // Verdicts are recorded on the samples that were judged, although the same suite was
 // sampled in another way since.
 func TestVerdictsOfTheirSamples(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	first, _ := l.execute(l.plan(0))
 	l.execute(l.plan(0, "eval.final.temperature=0.2", "eval.final.n=6"))
 	code := l.sources[config.EvalScore]

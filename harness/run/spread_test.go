@@ -37,7 +37,7 @@ func elements(t *testing.T, path string) map[string]string {
 // merge.format adds a folder cut over the ranks of another trainer: it holds the bits of
 // the Hugging Face folder, its files are blobs, and the cache gives them back.
 func TestMergeFormats(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	plain, _ := l.execute(l.plan(0))
 	for _, tt := range []struct {
 		set, folder string

@@ -17,9 +17,9 @@ import (
 // stopped when it is executed again, and without the condition it becomes the run it would have
 // been.
 func TestStopIf(t *testing.T) {
-	whole := newLab(t)
+	whole := startedLab(t)
 	want, _ := whole.execute(whole.plan(0, "train.steps=4"))
-	l := newLab(t)
+	l := startedLab(t)
 	p := l.plan(0, "train.steps=4", "run.stop_if=[training/global_step == 3, kl/ref_k3 > 1000]")
 	if p.RID != want.Run.RID {
 		t.Fatal("the condition changes the run's id, though not its steps")
@@ -58,7 +58,7 @@ func TestStopIf(t *testing.T) {
 // A condition that holds after the last step stops nothing, and one on a metric that the run does
 // not measure warns once.
 func TestStopIfAtTheEnd(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	res, q := l.execute(l.plan(0, "train.steps=2", "run.stop_if=[training/global_step == 2, critic/vf_loss > 0]"))
 	if res.Run.Status != store.Done {
 		t.Errorf("status %s, want done", res.Run.Status)
@@ -70,7 +70,7 @@ func TestStopIfAtTheEnd(t *testing.T) {
 
 // Metrics of the validation are looked for when there is one.
 func TestStopIfOfValidation(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	_, q := l.execute(l.plan(0, "train.steps=3", "eval.online.every_steps=2",
 		"run.stop_if=[val/pass@1 > 2 and val/acuracy < 0]"))
 	if len(q.warnings) != 1 || !strings.Contains(q.warnings[0], "val/acuracy was not measured at step 2") {
@@ -80,7 +80,7 @@ func TestStopIfOfValidation(t *testing.T) {
 
 // A run whose updates are skipped stops at once, and stays there.
 func TestStopIfNonFinite(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	p := l.plan(0, "train.steps=3", "algo={kind: grpo, entropy_coef: 1e300}",
 		"run.stop_if=[actor/grad_norm > 10, nonfinite > 0]")
 	for attempt := 1; attempt <= 2; attempt++ {
@@ -98,7 +98,7 @@ func TestStopIfNonFinite(t *testing.T) {
 
 // The steps of a critic's warm-up stop nothing and warn of nothing: later ones measure the policy.
 func TestStopIfWarmup(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	res, q := l.execute(l.plan(0, "train.steps=2", "algo={kind: ppo, critic: {warmup_steps: 1}}",
 		"run.stop_if=[not actor/grad_norm < 1e9, actor/grad_norm != 1e9 and training/global_step == 1, timing_s/testing > 1e9]"))
 	if res.Run.Status != store.Done || len(q.warnings) > 0 {
@@ -144,7 +144,7 @@ func TestStopIfReplays(t *testing.T) {
 
 // Repeating a finished run with a condition, or interrupting that, leaves the run done.
 func TestStopIfRepeated(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	want, _ := l.execute(l.plan(0, "train.steps=3"))
 	l.options.NoCache = true
 	p := l.plan(0, "train.steps=3", "run.stop_if=[training/global_step == 2]")

@@ -68,7 +68,7 @@ var puzzles = []string{`{"nums":[3,4],"target":12}`, `{"nums":[5,6],"target":11}
 // A suite of the store joins a finished run: nothing is trained, and nothing of the
 // other suites is sampled or scored again.
 func TestSuiteOfTheStore(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	base, _ := l.execute(l.plan(0))
 	l.addSuite("puzzles", puzzles...)
 	sets := []string{"eval.final.suites=[test,puzzles]"}

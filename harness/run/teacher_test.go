@@ -68,7 +68,7 @@ func TestTeacher(t *testing.T) {
 // With adapters the teacher is a model of its own beside the frozen base. A policy can also mix a teacher with
 // rewards, in FlowRL's residual or as a KL in the loss.
 func TestTeacherElsewhere(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	folder := l.teacher()
 	for name, sets := range map[string][]string{
 		"adapters":         append(taught(folder), "train.lora={rank: 2, alpha: 4}", "train.steps=1"),

@@ -67,7 +67,7 @@ func TestTensorBoardFails(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	l := newLab(t)
+	l := startedLab(t)
 	res, q := l.execute(l.plan(0, "store.tensorboard="+file))
 	if res.Run.Steps != res.Run.StepsTotal || len(q.warnings) != 1 || !strings.Contains(q.warnings[0], "TensorBoard events end here") {
 		t.Errorf("%d of %d steps, warnings %q", res.Run.Steps, res.Run.StepsTotal, q.warnings)

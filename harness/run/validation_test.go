@@ -13,7 +13,7 @@ import (
 // those are the same for every algorithm. A run that was stopped before its first step, or later,
 // keeps them.
 func TestValidationBeginsAtTheStart(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &quiet{progress: func(stage string, done int) {
 		if stage == "train" && done == 0 {

@@ -153,7 +153,7 @@ func (l *lab) samplesAgain(p *plan.Run) {
 
 // Rollouts of every step whose policy is stored can be sampled again, whatever sampled them.
 func TestVerifyRollouts(t *testing.T) {
-	f32, bf16 := newLab(t), labOf(t, kernels.BF16)
+	f32, bf16 := startedLab(t), labOf(t, kernels.BF16)
 	dir, data := bf16Folder(f32), verlFile(t)
 	ofReward := func(set string) bool { return strings.HasPrefix(set, "reward=") }
 	for name, tt := range map[string]struct {
@@ -187,14 +187,14 @@ func TestVerifyRollouts(t *testing.T) {
 
 // A record with a share of the rollouts is not one with changed rollouts, whatever share the plan names.
 func TestVerifySomeRollouts(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	l.execute(l.plan(0, "store.samples.train=sampled(0.5)"))
 	l.samplesAgain(l.plan(0, "store.samples.train=all"))
 }
 
 // Rollouts that the policy did not sample, and rows with texts of others, are found.
 func TestVerifyForgedRollouts(t *testing.T) {
-	l := newLab(t)
+	l := startedLab(t)
 	p := l.plan(0, "eval.final.suites=[]")
 	res, _ := l.execute(p)
 	all := VerifyOptions{Level: LevelSample, Completions: 1000}
