@@ -126,14 +126,6 @@ type Call struct {
 	Arguments json.RawMessage // an object
 }
 
-// Split returns the calls of a whole turn, which are written as JSON between tags, and the text around them. What is
-// wrong with a call leaves it in the text. A turn whose thoughts end before any begin has them from its beginning.
-func (f Format) Split(turn string) (text string, calls []Call) {
-	begin, end := strings.Index(turn, thoughtOpen), strings.Index(turn, thoughtClose)
-	thinking := end >= 0 && (begin < 0 || end < begin)
-	return f.syntax().Reader(ReaderOptions{Thinking: thinking}).Read(turn, true)
-}
-
 // jsonCalls returns the calls between the tags in text. A tag that is not closed is no call.
 func (f Format) jsonCalls(text string) (list []found) {
 	for {

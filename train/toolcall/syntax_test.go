@@ -198,9 +198,9 @@ func TestReaderOptions(t *testing.T) {
 	}
 }
 
-// The calls of a whole turn of an agent, whose prompt is not known.
-func TestSplit(t *testing.T) {
-	f, err := Named(Hermes, [2]string{}, [2]string{})
+// The calls of a whole turn; within says that its prompt has begun its thoughts.
+func TestWholeTurns(t *testing.T) {
+	hermes, err := SyntaxNamed(Hermes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,18 +208,19 @@ func TestSplit(t *testing.T) {
 	for _, tt := range []struct {
 		turn, text string
 		calls      int
+		within     bool
 	}{
-		{"No. \n", "No. \n", 0},
-		{"See.\n" + c + "\n", "See.", 1},
-		{c + " and " + c + ".", " and .", 2},
-		{"<think>" + c + "</think>No.", "<think>" + c + "</think>No.", 0},
-		{"hm " + c + "</think>\n" + c, "hm " + c + "</think>", 1},
-		{c + "<think>not " + c, "<think>not " + c, 1},
-		{`<tool_call>f(1)</tool_call> ` + c, `<tool_call>f(1)</tool_call>`, 1},
-		{c[:len(c)-1], c[:len(c)-1], 0},
-		{`<tool_call>{"name":"f","arguments":"{\"x\":1}"}</tool_call>`, "", 1},
+		{"No. \n", "No. \n", 0, false},
+		{"See.\n" + c + "\n", "See.", 1, false},
+		{c + " and " + c + ".", " and .", 2, false},
+		{"<think>" + c + "</think>No.", "<think>" + c + "</think>No.", 0, false},
+		{"hm " + c + "</think>\n" + c, "hm " + c + "</think>", 1, true},
+		{c + "<think>not " + c, "<think>not " + c, 1, false},
+		{`<tool_call>f(1)</tool_call> ` + c, `<tool_call>f(1)</tool_call>`, 1, false},
+		{c[:len(c)-1], c[:len(c)-1], 0, false},
+		{`<tool_call>{"name":"f","arguments":"{\"x\":1}"}</tool_call>`, "", 1, false},
 	} {
-		text, calls := f.Split(tt.turn)
+		text, calls := hermes.Reader(ReaderOptions{Thinking: tt.within}).Read(tt.turn, true)
 		if text != tt.text || len(calls) != tt.calls {
 			t.Errorf("%q: %q and %d calls, want %q and %d", tt.turn, text, len(calls), tt.text, tt.calls)
 		}
