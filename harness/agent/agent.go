@@ -45,7 +45,7 @@ type Options struct {
 	// Reply returns the tokens from the end of a turn, which a token ended (-1: none did), to where the policy speaks
 	// again after messages.
 	Reply func(end int32, list []rollout.Message) ([]int32, error)
-	// Text returns the tokens of a text that the policy continues, Inserted those of a text behind its turn.
+	// Text returns the tokens of a text that the policy continues, Inserted of a text behind its turn.
 	Text, Inserted func(text string) ([]int32, error)
 	Piece          func(id int32) []byte
 	Seed           func(root uint64, label string) uint64 // of a turn
@@ -155,9 +155,9 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 		Tools: p.Tools, Gold: p.Answer, DataSource: p.DataSource(cmp.Or(p.Kind, a.o.DataSource)), Extra: p.Data}
 	var played *episode
 	var said result
-	var unfit error // the task is no JSON
+	var unfit error // the task cannot be written as JSON
 	begin := func() []byte {
-		played.end() // that of a process that died
+		played.end() // its process died
 		played = a.begin(ctx, e)
 		t.BaseURL, t.Key = "http://"+address+"/episode/"+played.key+"/v1", played.key
 		var line []byte
@@ -220,7 +220,7 @@ func readResult(l program.Line, t *task) (r result, err error) {
 			l.Number, text, t.ID, t.Problem, program.Excerpt(l.Text))
 	}
 	if err := json.Unmarshal(l.Text, &r); err != nil {
-		return bad(`is no JSON such as {"id": …, "score": 1}; everything else belongs on standard error`)
+		return bad(`is not JSON such as {"id": …, "score": 1}; everything else belongs on standard error`)
 	}
 	switch {
 	case r.ID != t.ID:

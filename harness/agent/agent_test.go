@@ -247,7 +247,7 @@ func TestPlay(t *testing.T) {
 			t.Errorf("%s: %q after %q, %s; want %q after %q, %s", c.prompt, got.Text, prompt, said, c.text, c.asked, c.said)
 		}
 	}
-	for prompt, want := range map[string]string{"ask chat": `is no JSON such as {"id": …, "score": 1}; everything else belongs on standard error, while the episode with id`,
+	for prompt, want := range map[string]string{"ask chat": `is not JSON such as {"id": …, "score": 1}; everything else belongs on standard error, while the episode with id`,
 		"ask other": "has another id", "ask half": `has "correct" without "score"`} {
 		_, err := a.Play(context.Background(), episodeOf(&policy{says: []string{"yes"}}, prompt, ""))
 		var broken *BrokenError

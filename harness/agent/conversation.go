@@ -60,7 +60,7 @@ func (c *conversation) continued(r *openai.Request) (m more, err error) {
 		}
 		return more{text: rest}, nil
 	case !sameJSON(r.Tools, c.tools):
-		return m, errors.New("tools are not those of the request before")
+		return m, errors.New("the tools are others than in the request before")
 	case len(r.Messages) <= len(c.said):
 		return m, fmt.Errorf("there are %d messages, and %d have been said: nothing is new", len(r.Messages),
 			len(c.said))
@@ -118,7 +118,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return x != nil && bytes.Equal(x, y)
 }
 
-// canonical returns a value without space, its fields in order; nil if it is no JSON.
+// canonical returns a value without space, its fields in order; nil if it is not JSON.
 func canonical(raw json.RawMessage) []byte {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -32,7 +32,7 @@ type episode struct {
 	before state // before the last answer
 }
 
-// state is what is known of an episode.
+// state holds the progress of an episode.
 type state struct {
 	said  conversation
 	c     rollout.Completion // Asked is nil before the first turn
@@ -318,8 +318,8 @@ func (x *episode) draw(ctx context.Context, r *openai.Request, s step) (*rollout
 	return &turn, len(prompt), err
 }
 
-// seed returns that of the next turn. The first has the episode's: an agent that asks for a problem's own prompt gets
-// what the policy says without an agent.
+// seed returns the seed of the next turn. The first has the episode's: an agent that asks for a problem's own prompt
+// gets what the policy says without an agent.
 func (x *episode) seed() uint64 {
 	if x.turns == 0 {
 		return x.e.Seed

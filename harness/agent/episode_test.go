@@ -327,7 +327,7 @@ func TestCalls(t *testing.T) {
 	if got, why := x.chat(weather, user("a"), message(`{"a": 2.5, "b": 1}`), tool); got != "400 other_conversation <nil>" {
 		t.Errorf("other arguments: %s, %s", got, why)
 	}
-	if got, why := x.chat("", user("a"), message(`{"a":2.50,"b":1}`), tool); got != "400 other_conversation <nil>" || !strings.HasPrefix(why, "tools are not those of the request before") {
+	if got, why := x.chat("", user("a"), message(`{"a":2.50,"b":1}`), tool); got != "400 other_conversation <nil>" || !strings.HasPrefix(why, "the tools are others than in the request before") {
 		t.Errorf("without tools: %s, %s", got, why)
 	}
 	if got, why := x.chat(weather, user("a"), message(`{"a":2.50,"b":1}`), tool); !strings.Contains(got, "sunny") || why != "stop" {

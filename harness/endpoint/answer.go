@@ -236,7 +236,7 @@ func (a *answer) news(i int, p part) (list []any) {
 	return append(list, next...)
 }
 
-// textNews returns the choices that tell what is new of a continued text; ended is nil while it goes on.
+// textNews returns the choices that tell the news of a continued text; ended is nil while it goes on.
 func (a *answer) textNews(i int, text string, fresh []generate.Score, ended *rollout.Completion) []any {
 	var finish any
 	switch {

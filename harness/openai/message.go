@@ -7,7 +7,7 @@ import (
 	"exp/train/rollout"
 )
 
-// ForTemplate returns the messages of a request as chat templates take them, as those of data files are: without
+// ForTemplate returns the messages of a request as chat templates take them, like messages of data files: without
 // fields that are null, with the arguments of calls as objects where clients have their texts, and with an empty text
 // where a message that calls has no content.
 func ForTemplate(list []rollout.Message) ([]rollout.Message, error) {

@@ -113,7 +113,7 @@ func (p *Prompter) ToolTemplate() string {
 	return p.template.toolSource
 }
 
-// Spelled returns those of some texts that are tokens without a piece, by token: completions leave them out.
+// Spelled returns the texts in a list that are tokens without a piece, by token: completions leave them out.
 func Spelled(tok tokenizer.Tokenizer, texts []string) map[int32]string {
 	out := map[int32]string{}
 	for _, text := range texts {

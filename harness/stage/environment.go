@@ -60,8 +60,8 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 	return agent.New(o)
 }
 
-// callsIn returns the syntax of calls in the chat template, else that of Hermes, and the marks of it that are tokens
-// without a text.
+// callsIn returns the syntax of calls in the chat template, else Hermes's, and its marks that are tokens without a
+// text.
 func callsIn(prompts *prompt.Prompter) (s toolcall.Syntax, spelled map[int32]string) {
 	s, ok := toolcall.SyntaxOf(prompts.ToolTemplate())
 	if !ok {

@@ -70,7 +70,7 @@ func (e *Engine) play(ctx context.Context, reqs []rollout.Request, p rollout.Par
 // errPlayed ends serving when all episodes have ended.
 var errPlayed = errors.New("all episodes have ended")
 
-// episodes are those of a call.
+// episodes are the episodes of a call.
 type episodes struct {
 	e    *Engine
 	p    rollout.Params

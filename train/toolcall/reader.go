@@ -141,7 +141,7 @@ func (r *Reader) next() (at int, open string) {
 	return at, open
 }
 
-// sure returns how much of what is left begins none of these texts.
+// sure returns how much of the rest begins none of these texts.
 func (r *Reader) sure(whole bool, texts ...string) int {
 	n := len(r.rest)
 	if whole {
