@@ -147,8 +147,9 @@ const aboutAgents = `
     {"id": "7", "score": 0.5}                 the reward; "correct" says whether it is right
                                               (else from 1 on), "answer" what the answer is
     {"id": "7", "error": "the site is down"}  nothing to learn from; such completions are not
-                                              graded, as after an agent that died or hung
-                                              (reward.max_not_graded)
+                                              graded, as after an agent that died or hung.
+                                              Above reward.max_not_graded, or 1 % of an
+                                              evaluation, the run ends (exit 8)
 
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were
