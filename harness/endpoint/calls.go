@@ -72,8 +72,8 @@ func (c *caller) reader() *toolcall.Reader {
 	return c.calls.Reader(toolcall.ReaderOptions{Tools: c.tools, Thinking: c.thinking, One: c.one})
 }
 
-// id returns the id of call k of completion i: 9 letters and digits, as Mistral's chat templates want. It depends on the
-// chat so far, so that the next request, which repeats it, has the same prompt whenever the same is asked, and no
+// id returns the id of call k of completion i: 9 letters and digits, as Mistral's chat templates want. It depends on
+// the chat so far, so that the next request, which repeats it, has the same prompt whenever the same is asked, and no
 // other call of the chat has it.
 func (c *caller) id(i, k int) string {
 	h := sha256.Sum256(fmt.Appendf(c.chat[:], "/%d/%d", i, k))
