@@ -15,7 +15,7 @@ func (asker) Episodes() int { return 5 }
 
 func (asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
 	if e.Seed%13 == 0 {
-		c.Said = &rollout.Verdict{Reason: "it never began"}
+		c.AgentVerdict = &rollout.Verdict{Reason: "it never began"}
 		return c, nil
 	}
 	c.Asked = &rollout.Asked{Tokens: []int32{1 + int32(len(e.Problem.ID)+len(e.Problem.Prompt))%4, 2, 3}, Text: "asked"}
@@ -29,13 +29,13 @@ func (asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion,
 		if err != nil {
 			return c, err
 		}
-		c.Go(inserted, "EBC"[:3*turn], &said)
+		c.Continue(inserted, "EBC"[:3*turn], &said)
 	}
 	switch e.Seed % 7 {
 	case 0:
-		c.Said = &rollout.Verdict{Reason: "it broke"}
+		c.AgentVerdict = &rollout.Verdict{Reason: "it broke"}
 	case 1:
-		c.Said = &rollout.Verdict{Status: rollout.Graded, Reward: 0.5, Answer: "half"}
+		c.AgentVerdict = &rollout.Verdict{Status: rollout.Graded, Reward: 0.5, Answer: "half"}
 	}
 	return c, nil
 }
@@ -43,8 +43,8 @@ func (asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion,
 // heeding lets the agent's verdicts stand.
 func heeding(g graderFunc) graderFunc {
 	return func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
-		if c.Said != nil {
-			return *c.Said
+		if c.AgentVerdict != nil {
+			return *c.AgentVerdict
 		}
 		return g(p, c)
 	}

@@ -8,7 +8,7 @@ import (
 	"exp/experiments/store"
 )
 
-// The newest selection counts. One that failed names what it read, and keeps nothing.
+// Of several selections the newest is shown. A failed one names its inputs and keeps no problem.
 func TestRatedBlobs(t *testing.T) {
 	d := func(text string) ident.Digest { return ident.Sum([]byte(text)) }
 	in := func(rates string) []store.IO {

@@ -1,5 +1,5 @@
 // Package agent lets programs of the user's work on problems with the policy. A program plays one episode for each
-// completion: it asks the policy for turns, by OpenAI's API, as often as it likes, and does what it likes in between.
+// completion: it asks the policy for turns, by OpenAI's API, as often as it needs, and does other work in between.
 // The conversation is the completion: what the policy answered is learned, and what the program said is context. An
 // Agent is what the sampler sees of it (rollout.Agent).
 package agent
@@ -33,7 +33,7 @@ type Options struct {
 
 	MaxTurns  int              // of the policy
 	MaxPrompt int              // tokens of a first prompt
-	Newest    bool             // a request that continues no conversation begins one anew; else it is refused
+	Newest    bool             // a request may start another conversation; else it is refused
 	Ends      []int32          // tokens that end a turn
 	Calls     toolcall.Syntax  // in the policy's answers
 	Spelled   map[int32]string // its marks that are tokens without a piece
@@ -187,7 +187,7 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 
 // failed returns a completion that is not graded.
 func failed(c rollout.Completion, reason string) rollout.Completion {
-	c.Said = &rollout.Verdict{Status: rollout.NotGraded, Reason: reason}
+	c.AgentVerdict = &rollout.Verdict{Status: rollout.NotGraded, Reason: reason}
 	if c.Asked == nil {
 		c.Finish = rollout.FinishStop // of nothing
 	}
@@ -208,7 +208,7 @@ func judged(c rollout.Completion, said *result) rollout.Completion {
 	if said.Correct != nil {
 		right = *said.Correct
 	}
-	c.Said = &rollout.Verdict{Status: rollout.Graded, Reward: *said.Score, Correct: right, Answer: said.Answer,
+	c.AgentVerdict = &rollout.Verdict{Status: rollout.Graded, Reward: *said.Score, Correct: right, Answer: said.Answer,
 		Reason: "as the agent says"}
 	return c
 }

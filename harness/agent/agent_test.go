@@ -212,11 +212,12 @@ func TestPlay(t *testing.T) {
 		said         string
 	}{
 		{"ask end", "", "yes", "[user]q0>", "<nil>"},
-		{"ask ask score", "7", "yes(0)[user]q2>no", "[user]q0>", "&{Status:graded Correct:false Reward:0.25 Answer:7 Reason:as the agent says Basis: Components:[]}"},
-		{"ask right", "", "yes", "[user]q0>", "&{Status:graded Correct:true Reward:0.25 Answer: Reason:as the agent says Basis: Components:[]}"},
-		{"end", "", "", "", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent asked the policy nothing Basis: Components:[]}"},
-		{"ask fail", "", "yes", "[user]q0>", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent: the site is down Basis: Components:[]}"},
-		{"ask die", "", "no", "[user]q0>", "&{Status:not graded Correct:false Reward:0 Answer: Reason:the agent failed: it ended (exit status 3) before it answered; it said: no life left Basis: Components:[]}"},
+		{"ask ask score", "7", "yes(0)[user]q2>no", "[user]q0>", `graded false 0.25 "7" as the agent says`},
+		{"ask right", "", "yes", "[user]q0>", `graded true 0.25 "" as the agent says`},
+		{"end", "", "", "", `not graded false 0 "" the agent asked the policy nothing`},
+		{"ask fail", "", "yes", "[user]q0>", `not graded false 0 "" the agent: the site is down`},
+		{"ask die", "", "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) before it ` +
+			"answered; it said: no life left"},
 		{"ask once ask end", once, "no(0)[user]q2>yes", "[user]q0>", "<nil>"}, // the second try has the policy's second answer first
 		{"ask ask ask ask ask end", "", "", "", ""},
 	} {
@@ -227,7 +228,8 @@ func TestPlay(t *testing.T) {
 			continue
 		}
 		if c.prompt == "ask ask ask ask ask end" {
-			if got.Finish != rollout.FinishTurns || got.Turns() != 4 || got.Said == nil || !strings.Contains(got.Said.Reason, "the policy has had 4 turns, all of rollout.tools.max_turns") {
+			const why = "the policy has had 4 turns, all of rollout.tools.max_turns"
+			if v := got.AgentVerdict; got.Finish != rollout.FinishTurns || got.Turns() != 4 || v == nil || !strings.Contains(v.Reason, why) {
 				t.Errorf("%s: %+v", c.prompt, got)
 			}
 			continue
@@ -240,8 +242,11 @@ func TestPlay(t *testing.T) {
 			}
 		}
 		said := "<nil>"
-		if got.Said != nil {
-			said = fmt.Sprintf("%+v", got.Said)
+		if v := got.AgentVerdict; v != nil {
+			said = fmt.Sprintf("%v %v %v %q %s", v.Status, v.Correct, v.Reward, v.Answer, v.Reason)
+			if v.Basis != rollout.BasisUnsaid || v.Components != nil {
+				t.Errorf("%s: %+v", c.prompt, v)
+			}
 		}
 		if got.Text != c.text || prompt != c.asked || said != c.said || len(got.LogProbs) != len(got.Tokens) || got.CheckInserted() != nil {
 			t.Errorf("%s: %q after %q, %s; want %q after %q, %s", c.prompt, got.Text, prompt, said, c.text, c.asked, c.said)
@@ -274,8 +279,8 @@ func TestPlayEnds(t *testing.T) {
 	o.Limit, o.Retries = 100*time.Millisecond, 0
 	a := New(o)
 	got, err := a.Play(context.Background(), episodeOf(&policy{says: []string{"yes"}}, "ask hang", ""))
-	if err != nil || got.Said == nil || got.Said.Status != rollout.NotGraded || !strings.Contains(got.Said.Reason, "within 100ms (rollout.tools.limit)") {
-		t.Errorf("an agent that hangs: %+v, %v", got.Said, err)
+	if err != nil || got.AgentVerdict == nil || got.AgentVerdict.Status != rollout.NotGraded || !strings.Contains(got.AgentVerdict.Reason, "within 100ms (rollout.tools.limit)") {
+		t.Errorf("an agent that hangs: %+v, %v", got.AgentVerdict, err)
 	}
 	why := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -311,7 +316,7 @@ func TestSlowPolicy(t *testing.T) {
 	a := New(o)
 	p := &policy{says: []string{"yes"}, wait: make(chan struct{})}
 	time.AfterFunc(o.Limit+300*time.Millisecond, func() { close(p.wait) })
-	if got, err := a.Play(context.Background(), episodeOf(p, "ask end", "")); err != nil || got.Said != nil || got.Text != "yes" {
+	if got, err := a.Play(context.Background(), episodeOf(p, "ask end", "")); err != nil || got.AgentVerdict != nil || got.Text != "yes" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := a.Close(); err != nil {

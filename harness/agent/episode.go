@@ -124,7 +124,7 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	if s.anew != nil {
 		x.c, x.said = rollout.Completion{Asked: s.anew}, conversation{}
 	}
-	x.c.Go(s.inserted, x.a.text(s.inserted), turn)
+	x.c.Continue(s.inserted, x.a.text(s.inserted), turn)
 	x.turns++
 	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
 		finish: turn.Finish.String()}
@@ -144,7 +144,7 @@ func (out *answer) call(a *Agent, r *openai.Request, s step, turn *rollout.Compl
 		before = s.anew.Text
 	}
 	reader := a.o.Calls.Reader(toolcall.ReaderOptions{Tools: r.Tools, One: r.OneCall,
-		Thinking: strings.HasSuffix(strings.TrimSpace(before), "<think>")})
+		Thinking: toolcall.OpensThoughts(before)})
 	text, calls := reader.Read(a.spell(turn), true)
 	if len(calls) == 0 {
 		return

@@ -354,7 +354,7 @@ func TestCalls(t *testing.T) {
 	if got, why := x.chat(weather+`, "parallel_tool_calls": false`, user("a")); strings.Count(got, `"type":"function"`) != 1 || why != "tool_calls" {
 		t.Errorf("one call: %s, %s", got, why)
 	}
-	// What a thought spells is no call, also if the prompt has begun it.
+	// Thoughts make no calls, even if the prompt opened them.
 	x = playedBy(t, roomy(), &policy{says: []string{call + "</think>"}})
 	if got, why := x.chat(weather, user("a"), user("<think>")); !strings.Contains(got, "tool_calls") || why != "tool_calls" {
 		t.Errorf("%s, %s", got, why)

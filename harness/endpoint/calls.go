@@ -59,8 +59,8 @@ func (s *Server) callerOf(r *openai.Request, asks []*generate.Ask) (*caller, err
 	}
 	const tail = 16 // tokens, more than a mark of thoughts and white space have
 	prompt := r.Prompts[0]
-	end := strings.TrimSpace(s.x.text(prompt[max(0, len(prompt)-tail):]))
-	return &caller{calls: s.calls, tools: r.Tools, one: r.OneCall, thinking: strings.HasSuffix(end, "<think>"),
+	end := s.x.text(prompt[max(0, len(prompt)-tail):])
+	return &caller{calls: s.calls, tools: r.Tools, one: r.OneCall, thinking: toolcall.OpensThoughts(end),
 		chat: sha256.Sum256(b)}, nil
 }
 

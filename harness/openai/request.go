@@ -210,7 +210,7 @@ func fields() map[string]field {
 	}
 }
 
-// chatFields and textFields return those of each kind too.
+// chatFields and textFields add the fields that only one kind has.
 func chatFields() map[string]field {
 	m := fields()
 	m["messages"] = into("a list of messages, objects with role and content", readMessages)

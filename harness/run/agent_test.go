@@ -56,7 +56,7 @@ func agentProgram(fails bool) {
 	}
 }
 
-// askPolicy returns what the policy says; nothing where there is no room.
+// askPolicy returns what the policy says, or an empty text where the conversation has no room left.
 func askPolicy(base string, messages []map[string]string) string {
 	b, err := json.Marshal(map[string]any{"messages": messages, "model": "any"})
 	if err != nil {

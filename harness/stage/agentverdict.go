@@ -15,7 +15,7 @@ func (g saidGrader) Components() []string { return rollout.ComponentNames(g.Grad
 
 // said returns the agent's verdict of a completion; nil if it gave none.
 func (g saidGrader) said(p *rollout.Problem, c *rollout.Completion) (*rollout.Verdict, error) {
-	v := c.Said
+	v := c.AgentVerdict
 	if v != nil && v.Status == rollout.Graded && len(g.Components()) > 0 {
 		return nil, fmt.Errorf("problem %s: the agent gives a score, which has no parts, and reward.components names "+
 			"some: leave out the score, or reward.components", p.ID)

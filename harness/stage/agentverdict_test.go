@@ -37,8 +37,8 @@ func (g allGrader) GradeAll(ctx context.Context, items []rollout.Item) ([]rollou
 func TestAgentVerdicts(t *testing.T) {
 	e := &Env{Config: &config.Resolved{Run: config.Run{Rollout: config.Rollout{Tools: config.Tools{Kind: "agent"}}}}}
 	p := &rollout.Problem{ID: "p"}
-	given := []*rollout.Completion{{Text: "a", Said: &rollout.Verdict{Status: rollout.Graded, Reward: 7}}, {Text: "bb"},
-		{Text: "ccc", Said: &rollout.Verdict{Reason: "it broke"}}, {Text: "dddd"}}
+	given := []*rollout.Completion{{Text: "a", AgentVerdict: &rollout.Verdict{Status: rollout.Graded, Reward: 7}}, {Text: "bb"},
+		{Text: "ccc", AgentVerdict: &rollout.Verdict{Reason: "it broke"}}, {Text: "dddd"}}
 	want := []float64{7, 2, 0, 4}
 	var saw []string
 	for _, g := range []rollout.Grader{textGrader{}, allGrader{textGrader{}, &saw}} {

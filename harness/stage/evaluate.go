@@ -43,9 +43,9 @@ type record struct {
 	Text      string    `json:"text"`
 	Finish    string    `json:"finish"`
 
-	Inserted []rollout.Span   `json:"inserted,omitempty"`
-	Asked    *rollout.Asked   `json:"asked,omitempty"` // by an agent
-	Said     *rollout.Verdict `json:"said,omitempty"`  // by an agent
+	Inserted     []rollout.Span   `json:"inserted,omitempty"`
+	Asked        *rollout.Asked   `json:"asked,omitempty"` // by an agent
+	AgentVerdict *rollout.Verdict `json:"agent_verdict,omitempty"`
 }
 
 func evalConfig(c *config.Run) eval.Config {
@@ -172,7 +172,7 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
 			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Stored(), s.Completion.Asked,
-			s.Completion.Said})
+			s.Completion.AgentVerdict})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -199,7 +199,7 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
-			Inserted: r.Inserted, Asked: r.Asked, Said: r.Said}
+			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict}
 		var err error
 		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
 			err = c.CheckInserted()

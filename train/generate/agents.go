@@ -101,7 +101,7 @@ func (x *episodes) play(ctx context.Context, r *rollout.Request, k int) (rollout
 	if err != nil {
 		return c, err
 	}
-	switch failed := c.Said != nil && c.Said.Status == rollout.NotGraded; {
+	switch failed := c.AgentVerdict != nil && c.AgentVerdict.Status == rollout.NotGraded; {
 	case len(c.Tokens) == 0 && !failed, len(c.Tokens) > 0 && c.Asked == nil:
 		return c, errors.New("the agent asked nothing, and its episode did not fail")
 	case c.Asked == nil:

@@ -38,7 +38,7 @@ func (a player) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 	defer a.open.Add(-1)
 	switch e.Problem.ID {
 	case a.fails:
-		c.Said = &rollout.Verdict{Reason: "the site is down"}
+		c.AgentVerdict = &rollout.Verdict{Reason: "the site is down"}
 		return c, nil
 	case a.breaks:
 		return c, errors.New("no such program")
@@ -67,7 +67,7 @@ func (a player) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 		if err != nil {
 			return c, err
 		}
-		c.Go(inserted, strings.Repeat("x", len(inserted)), &said)
+		c.Continue(inserted, strings.Repeat("x", len(inserted)), &said)
 		if strings.Contains(said.Text, "bb") {
 			break
 		}
@@ -214,7 +214,7 @@ func TestAgentsFail(t *testing.T) {
 	out := sample(t, e, reqs, p)
 	for i := range out {
 		for k, c := range out[i] {
-			if failed := c.Said != nil && c.Said.Status == rollout.NotGraded; failed != (i == 2) || failed && (len(c.Tokens) > 0 || !slices.Equal(c.PromptOf(nil), reqs[i].Prompt)) {
+			if failed := c.AgentVerdict != nil && c.AgentVerdict.Status == rollout.NotGraded; failed != (i == 2) || failed && (len(c.Tokens) > 0 || !slices.Equal(c.PromptOf(nil), reqs[i].Prompt)) {
 				t.Errorf("request %d, completion %d: %+v", i, k, c)
 			}
 		}

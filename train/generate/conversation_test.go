@@ -41,8 +41,8 @@ func randomTokens(r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-// The next turn of a conversation computes what is new, and what does not fill a page: of all tokens so far, the last
-// one has no key and no value yet. Drafts change nothing.
+// The next turn of a conversation computes its own tokens, and those before that do not fill a page; the last token has
+// no key and no value yet. Drafts change nothing.
 func TestNextTurnFindsTheLast(t *testing.T) {
 	be := openCPU(t, 1)
 	m := newModel(t, be, longToy())
@@ -123,7 +123,7 @@ func (x *talk) next(r *rand.Rand, room int) *asked {
 }
 
 // Many conversations at once, in caches of any room, with drafts, with clients that leave and come again: each turn has
-// the bits that it has alone, and after each step every page that can be found holds what it is found for.
+// the bits that it has alone, and after each step each findable page holds the tokens of its key.
 func TestConversations(t *testing.T) {
 	be := openCPU(t, 2)
 	windows := longToy()
@@ -280,7 +280,7 @@ func (c chatter) Play(ctx context.Context, e rollout.Episode) (out rollout.Compl
 		for _, id := range inserted {
 			text = append(text, letters{}.Piece(id)...)
 		}
-		out.Go(inserted, string(text), &c)
+		out.Continue(inserted, string(text), &c)
 	}
 }
 

@@ -55,8 +55,8 @@ type Completion struct {
 	Inserted []Span
 	// Asked is the prompt that an agent wrote; nil: the problem's.
 	Asked *Asked
-	// Said is the agent's verdict; nil: a grader judges.
-	Said *Verdict
+	// AgentVerdict is what an agent says of its own episode; nil: a grader judges.
+	AgentVerdict *Verdict
 }
 
 // Span is a part of a completion: Tokens[Start:End], and TextStart to TextEnd in bytes of Text.
@@ -112,7 +112,7 @@ func (c *Completion) LastTurn() *Completion {
 
 // joined returns c without some parts.
 func (c *Completion) joined(without []Span) *Completion {
-	out := &Completion{Finish: c.Finish, Said: c.Said}
+	out := &Completion{Finish: c.Finish, AgentVerdict: c.AgentVerdict}
 	at, text := 0, 0
 	keep := func(s Span) {
 		out.Tokens = append(out.Tokens, c.Tokens[at:s.Start]...)

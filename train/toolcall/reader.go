@@ -41,6 +41,11 @@ const (
 	thoughtClose = "</think>"
 )
 
+// OpensThoughts reports whether the text of a prompt ends where an answer begins within thoughts.
+func OpensThoughts(prompt string) bool {
+	return strings.HasSuffix(strings.TrimSpace(prompt), thoughtOpen)
+}
+
 // Read returns the text and the calls that are certain after another piece of the answer, and were not returned
 // before. whole says that the answer ends with it. The pieces of an answer may be cut anywhere: together, texts and
 // calls are the same.
