@@ -51,9 +51,8 @@ var effects = map[string][]string{
 	"override_transformer_config.moe_z_loss_coeff":   {"0"},
 	"override_transformer_config.hidden_dropout":     {"0"},
 	"override_transformer_config.attention_dropout":  {"0"},
-	"qat.enable":                   {"false"},
-	"agent.agent_loop_config_path": nil,
-	"agent.default_agent_loop":     {"single_turn_agent", "tool_agent"},
+	"qat.enable":               {"false"},
+	"agent.default_agent_loop": {"single_turn_agent", "tool_agent"},
 }
 
 // effective reports whether a setting in a placeless block changes what a run learns.
