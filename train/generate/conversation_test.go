@@ -41,8 +41,8 @@ func randomTokens(r *rand.Rand, n int) []int32 {
 	return ids
 }
 
-// The next turn of a conversation computes its own tokens, and those before that do not fill a page; the last token has
-// no key and no value yet. Drafts change nothing.
+// The next turn of a conversation computes its own tokens, and those before that do not fill a page; the last token
+// has no key and no value yet. Drafts change nothing.
 func TestNextTurnFindsTheLast(t *testing.T) {
 	be := openCPU(t, 1)
 	m := newModel(t, be, longToy())

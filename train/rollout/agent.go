@@ -37,8 +37,8 @@ func (c *Completion) PromptOf(problem []int32) []int32 {
 	return problem
 }
 
-// Continue appends what was inserted, and the policy's next turn, to a completion that goes on. insertedText is the text
-// of the tokens in inserted. The turn says why the completion ends.
+// Continue appends what was inserted, and the policy's next turn, to a completion that goes on. insertedText is the
+// text of the tokens in inserted. The turn says why the completion ends.
 func (c *Completion) Continue(inserted []int32, insertedText string, turn *Completion) {
 	if len(inserted) > 0 {
 		s := Span{Start: len(c.Tokens), End: len(c.Tokens) + len(inserted), TextStart: len(c.Text)}
