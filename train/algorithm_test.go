@@ -362,11 +362,11 @@ func TestReMaxWithoutBaselines(t *testing.T) {
 
 func TestPick(t *testing.T) {
 	b := &batch{traj: make([]*Trajectory, 3), group: []int{0, 0, 1}, rows: rl.Rows{0, 2, 3, 5}, mask: []bool{true, true, false, true, true},
-		old: []float32{1, 2, 3, 4, 5}, score: []float32{7, 8, 9}, promptLen: []int{4, 5, 6}}
+		old: []float32{1, 2, 3, 4, 5}, score: []float32{7, 8, 9}, context: []int{4, 5, 6}}
 	b.pick([]int{2, 0, 2, 1}, 2)
 	if !slices.Equal(b.rows, rl.Rows{0, 2, 4, 6, 7}) || !slices.Equal(b.old, []float32{4, 5, 1, 2, 4, 5, 3}) ||
 		!slices.Equal(b.mask, []bool{true, true, true, true, true, true, false}) || !slices.Equal(b.score, []float32{9, 7, 9, 8}) ||
-		!slices.Equal(b.promptLen, []int{6, 4, 6, 5}) || !slices.Equal(b.group, []int{0, 0, 1, 1}) || b.ref != nil {
+		!slices.Equal(b.context, []int{6, 4, 6, 5}) || !slices.Equal(b.group, []int{0, 0, 1, 1}) || b.ref != nil {
 		t.Errorf("%+v", b)
 	}
 }

@@ -31,7 +31,7 @@ type batch struct {
 	target            []rl.PrimeTarget // [B] of the process reward model's loss; nil unless needed
 	score             []float32        // [B] verdict rewards less the overlong penalty
 	baseline          []float32        // [B] scores of greedy completions, or tracked values; nil unless needed
-	promptLen         []int            // [B]
+	context           []int            // [B] tokens of the prompts of a row's conversations
 	answer            []bool           // [N] tokens of reference answers that are learned; nil: none are
 	paired            bool             // rows 2k and 2k+1 are a pair with the same prompt, and always together
 }
@@ -66,7 +66,7 @@ func newBatch(all []Trajectory, overlong rl.Overlong, baseline map[*rollout.Prob
 		b.traj = append(b.traj, t)
 		b.group = append(b.group, group)
 		b.score = append(b.score, float32(scoreOf(t.Verdict, t.Completion, overlong)))
-		b.promptLen = append(b.promptLen, len(t.Prompt))
+		b.context = append(b.context, contextOf(t))
 		b.roll = append(b.roll, t.Completion.LogProbs...)
 		b.rows = append(b.rows, len(b.roll))
 	}
@@ -85,10 +85,18 @@ func newBatch(all []Trajectory, overlong rl.Overlong, baseline map[*rollout.Prob
 	return b
 }
 
+// contextOf returns the tokens of the prompts of a completion's conversations.
+func contextOf(t *Trajectory) (n int) {
+	for _, x := range t.Completion.Conversations(t.Prompt) {
+		n += len(x.Prompt)
+	}
+	return n
+}
+
 // scoreOf returns the quantity that training maximises: the verdict's reward plus DAPO's
 // punishment of completions near the length limit.
 func scoreOf(v rollout.Verdict, c *rollout.Completion, o rl.Overlong) float64 {
-	return v.Reward + o.Reward(len(c.Tokens))
+	return v.Reward + o.Reward(c.Longest())
 }
 
 // miniBatches returns the row ranges of mini-batches of prompts problems each. A range may
@@ -106,64 +114,104 @@ func (b *batch) miniBatches(prompts, updates int) [][2]int {
 	return out
 }
 
-// lengths returns the length in tokens, prompt included, of each of the rows lo to hi.
+// lengths returns the length in tokens, prompts included, of each of the rows lo to hi.
 func (b *batch) lengths(lo, hi int) []int {
 	out := make([]int, hi-lo)
 	for i := range out {
-		out[i] = b.promptLen[lo+i] + b.rows[lo+i+1] - b.rows[lo+i]
+		out[i] = b.context[lo+i] + b.rows[lo+i+1] - b.rows[lo+i]
 	}
 	return out
 }
 
 // bundle is a run of rows, up to end, that share one pass over their prompt.
 type bundle struct {
-	end    int
-	tokens int // that its rows take in a micro-batch
+	end       int
+	tokens    int // that its rows take in a micro-batch
+	sequences int // in it: a row has one for each conversation
 }
 
 // bundles cuts rows lo to hi. Neighbours with the same prompt form one bundle while it
 // takes at most limit tokens; the limit bounds how much must go into one micro-batch. The
 // cut affects the rounding of gradients, so limit must not depend on the micro-batch
 // budget. Each further completion of a bundle counts at least two tokens, because a
-// workspace has room for one sequence per two tokens. A pair is one bundle, however long.
+// workspace has room for one sequence per two tokens. A pair is one bundle, however long, and so is a completion of
+// several conversations, which share no pass over a prompt.
 func (b *batch) bundles(lo, hi, limit int) []bundle {
 	var out []bundle
+	alone := false // the bundle before takes no more
 	for i := lo; i < hi; i++ {
 		n := b.rows[i+1] - b.rows[i]
 		if b.paired && i%2 == 1 {
 			last := &out[len(out)-1]
-			last.end, last.tokens = i+1, last.tokens+max(2, n)
+			last.add(i, n)
 			continue
 		}
-		if !b.paired && i > lo && slices.Equal(b.traj[i].Prompt, b.traj[i-1].Prompt) {
+		several := len(b.traj[i].Completion.Later()) > 0
+		if !b.paired && i > lo && !several && !alone && slices.Equal(b.traj[i].Prompt, b.traj[i-1].Prompt) {
 			if last := &out[len(out)-1]; last.tokens+max(2, n) <= limit {
-				last.end, last.tokens = i+1, last.tokens+max(2, n)
+				last.add(i, n)
 				continue
 			}
 		}
-		out = append(out, bundle{end: i + 1, tokens: b.promptLen[i] + n})
+		alone = several
+		out = append(out, bundle{end: i + 1, tokens: b.context[i] + n, sequences: b.conversations(i)})
 	}
 	return out
 }
+
+// add adds row i with n tokens.
+func (u *bundle) add(i, n int) {
+	u.end, u.tokens, u.sequences = i+1, u.tokens+max(2, n), u.sequences+1
+}
+
+// conversations returns the number of conversations of row i, each of which is a sequence.
+func (b *batch) conversations(i int) int { return 1 + len(b.traj[i].Completion.Later()) }
 
 // sequences packs the rows of some bundles, from row lo on, for the model.
 func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
 	hi, tokens := bundles[len(bundles)-1].end, 0
 	for i := lo; i < hi; i++ {
-		tokens += b.promptLen[i] + b.rows[i+1] - b.rows[i]
+		tokens += b.context[i] + b.rows[i+1] - b.rows[i]
 	}
-	n := hi - lo
+	n := capacityOf(bundles).Sequences
 	out := model.Batch{Tokens: make([]int32, 0, tokens), Offsets: make([]int32, 1, n+1), Prompt: make([]int32, 0, n),
 		Group: make([]int32, 0, n)}
-	for g, u := range bundles {
+	var g int32 // a number for each pass over a prompt
+	for _, u := range bundles {
 		for ; lo < u.end; lo++ {
 			t := b.traj[lo]
-			out.Tokens = append(append(out.Tokens, t.Prompt...), t.Completion.Tokens...)
-			out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
-			out.Prompt, out.Group = append(out.Prompt, int32(len(t.Prompt))), append(out.Group, int32(g))
+			for k, x := range t.Completion.Conversations(t.Prompt) {
+				if k > 0 {
+					g++
+				}
+				out.Tokens = append(append(out.Tokens, x.Prompt...), t.Completion.Tokens[x.Start:x.End]...)
+				out.Offsets = append(out.Offsets, int32(len(out.Tokens)))
+				out.Prompt, out.Group = append(out.Prompt, int32(len(x.Prompt))), append(out.Group, g)
+			}
 		}
+		g++
 	}
 	return out
+}
+
+// ofFirst sets dst [rows] to the elements of src, of which there is one for each sequence of rows r0 to r1, that belong
+// to the rows' first conversations.
+func (b *batch) ofFirst(dst, src []float32, r0, r1 int) {
+	at := 0
+	for i := r0; i < r1; i++ {
+		dst[i-r0] = src[at]
+		at += b.conversations(i)
+	}
+}
+
+// toFirst is the reverse of ofFirst; further conversations get 0.
+func (b *batch) toFirst(dst, src []float32, r0, r1 int) {
+	clear(dst)
+	at := 0
+	for i := r0; i < r1; i++ {
+		dst[at] = src[i-r0]
+		at += b.conversations(i)
+	}
 }
 
 // part returns rows lo to hi in the form package rl takes; logProb covers only these rows.
@@ -238,13 +286,13 @@ func (b *batch) chosen(index []int) *batch {
 		}
 	}
 	c.taught = b.taught.chosen(b.rows, index)
-	c.traj, c.score, c.promptLen, c.group, c.baseline, c.target = nil, nil, nil, nil, nil, nil
+	c.traj, c.score, c.context, c.group, c.baseline, c.target = nil, nil, nil, nil, nil, nil
 	for _, i := range index {
 		if b.target != nil {
 			c.target = append(c.target, b.target[i])
 		}
 		c.traj, c.score = append(c.traj, b.traj[i]), append(c.score, b.score[i])
-		c.promptLen = append(c.promptLen, b.promptLen[i])
+		c.context = append(c.context, b.context[i])
 	}
 	return &c
 }

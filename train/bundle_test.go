@@ -21,19 +21,19 @@ func TestBundles(t *testing.T) {
 		limit int
 		want  []bundle
 	}{
-		{"each its own prompt", []row{{1, 4}, {2, 5}, {1, 6}}, 0, 100, []bundle{{1, 7}, {2, 8}, {3, 9}}},
-		{"two groups", []row{{1, 4}, {1, 5}, {2, 6}, {2, 7}}, 0, 100, []bundle{{2, 12}, {4, 16}}},
-		{"a part of the batch", []row{{1, 4}, {1, 5}, {1, 6}, {2, 7}}, 1, 100, []bundle{{3, 14}, {4, 10}}},
-		{"a full bundle", []row{{1, 4}, {1, 5}, {1, 6}, {1, 7}}, 0, 12, []bundle{{2, 12}, {3, 9}, {4, 10}}},
-		{"longer than the limit alone", []row{{1, 40}, {1, 5}}, 0, 12, []bundle{{1, 43}, {2, 8}}},
-		{"completions of one token", []row{{1, 1}, {1, 1}, {1, 1}}, 0, 7, []bundle{{2, 6}, {3, 4}}},
+		{"each its own prompt", []row{{1, 4}, {2, 5}, {1, 6}}, 0, 100, []bundle{{1, 7, 1}, {2, 8, 1}, {3, 9, 1}}},
+		{"two groups", []row{{1, 4}, {1, 5}, {2, 6}, {2, 7}}, 0, 100, []bundle{{2, 12, 2}, {4, 16, 2}}},
+		{"a part of the batch", []row{{1, 4}, {1, 5}, {1, 6}, {2, 7}}, 1, 100, []bundle{{3, 14, 2}, {4, 10, 1}}},
+		{"a full bundle", []row{{1, 4}, {1, 5}, {1, 6}, {1, 7}}, 0, 12, []bundle{{2, 12, 2}, {3, 9, 1}, {4, 10, 1}}},
+		{"longer than the limit alone", []row{{1, 40}, {1, 5}}, 0, 12, []bundle{{1, 43, 1}, {2, 8, 1}}},
+		{"completions of one token", []row{{1, 1}, {1, 1}, {1, 1}}, 0, 7, []bundle{{2, 6, 2}, {3, 4, 1}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			b := &batch{rows: []int{0}}
 			for _, r := range tt.rows {
 				tr := &Trajectory{Prompt: []int32{int32(r.prompt), 0, 0}, Completion: &rollout.Completion{Tokens: make([]int32, r.completion)}}
-				b.traj, b.promptLen = append(b.traj, tr), append(b.promptLen, 3)
+				b.traj, b.context = append(b.traj, tr), append(b.context, 3)
 				b.rows = append(b.rows, b.rows[len(b.rows)-1]+r.completion)
 			}
 			got := b.bundles(tt.lo, len(tt.rows), tt.limit)

@@ -22,6 +22,8 @@ type Rows struct {
 	New      int // tokens of the longest completion
 	Budget   int // tokens of a micro-batch
 	Taught   int // likeliest tokens of a teacher at each place
+	// Conversations is how many a completion has at most, whose tokens Longest and New count together; 0 stands for 1.
+	Conversations int
 	// Pairs says that a completion stands for a pair of them with one prompt, whose tokens Longest and New count.
 	Pairs bool
 }
@@ -83,14 +85,14 @@ func (r Rows) capacity(tokens, problems int) model.Capacity {
 	if r.Pairs {
 		problems *= 2
 	}
-	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples), Taught: r.Taught}
+	return model.Capacity{Tokens: tokens, Sequences: min(tokens/2+1, problems*r.Samples*max(1, r.Conversations)),
+		Taught: r.Taught}
 }
 
-// capacityOf returns the capacity that some bundles with so many sequences need.
-func capacityOf(bundles []bundle, sequences int) model.Capacity {
-	c := model.Capacity{Sequences: sequences}
+// capacityOf returns the capacity that some bundles need.
+func capacityOf(bundles []bundle) (c model.Capacity) {
 	for _, u := range bundles {
-		c.Tokens += u.tokens
+		c.Tokens, c.Sequences = c.Tokens+u.tokens, c.Sequences+u.sequences
 	}
 	return c
 }

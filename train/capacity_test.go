@@ -27,7 +27,7 @@ func TestCapacity(t *testing.T) {
 				ids := make([]int32, prompt)
 				ids[0] = int32(i / r.Samples)
 				b.traj = append(b.traj, &Trajectory{Prompt: ids, Completion: &rollout.Completion{Tokens: make([]int32, n)}})
-				b.promptLen, b.rows, b.score = append(b.promptLen, prompt), append(b.rows, b.rows[i]+n), append(b.score, 0)
+				b.context, b.rows, b.score = append(b.context, prompt), append(b.rows, b.rows[i]+n), append(b.score, 0)
 			}
 			b.mask = make([]bool, b.rows[len(b.rows)-1])
 			largest := func(lo, hi int) (tokens, sequences int) {
@@ -38,7 +38,7 @@ func TestCapacity(t *testing.T) {
 				}
 				first := 0
 				for _, end := range rollout.MicroBatches(lengths, r.Budget) {
-					c := capacityOf(all[first:end], all[end-1].end-lo)
+					c := capacityOf(all[first:end])
 					tokens, sequences = max(tokens, c.Tokens), max(sequences, c.Sequences)
 					first, lo = end, all[end-1].end
 				}

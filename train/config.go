@@ -59,6 +59,8 @@ type Config struct {
 	Sampling rollout.Params
 	// Turns says that completions have an Environment, on the ranks that sample: metrics count their turns.
 	Turns bool
+	// Conversations is how many an agent's episode has at most; 0 stands for 1.
+	Conversations int
 	// Staleness is the number of policy steps between sampling a step's completions and
 	// training on them; the first steps have fewer. The old policy is then the one before
 	// the step's updates, unless Correction.Bypass is set, and Correction may account for
@@ -193,9 +195,10 @@ func (c Config) Rows(longest int) Rows {
 	if c.Needs().Process {
 		update = max(update, c.Process.PromptsPerUpdate)
 	}
+	all := max(1, c.Conversations) * longest
 	return Rows{Problems: c.PromptsPerStep, Update: update, Samples: c.Samples, Slices: c.Slices,
-		Longest: longest, New: c.Sampling.MaxNewTokens, Budget: c.MicroBatchTokens,
-		Taught: c.taught()}
+		Longest: all, New: c.Sampling.MaxNewTokens + all - longest, Budget: c.MicroBatchTokens, Taught: c.taught(),
+		Conversations: c.Conversations}
 }
 
 // taught returns how many of the teacher's likeliest tokens the policy learns at each place; 0: only the sampled one,

@@ -33,7 +33,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 	m := rl.DataMetrics(rl.Data[float32]{
 		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
 		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
-		MaxResponse: t.cfg.Sampling.MaxNewTokens, Turns: t.messages(b),
+		MaxResponse: t.cfg.Sampling.MaxNewTokens * max(1, t.cfg.Conversations), Turns: t.messages(b),
 	})
 	m = slices.DeleteFunc(m, func(m rl.Metric) bool { return ofNothing(m.Name, b.mask) })
 	m = append(m, t.verdictMetrics(rec.Trajectories)...)
@@ -86,7 +86,7 @@ func (t *Trainer) messages(b *batch) []int {
 	several := t.cfg.Turns
 	var list []int
 	for _, tr := range b.traj {
-		several = several || len(tr.Completion.Inserted) > 0
+		several = several || tr.Completion.Turns() > 1
 		list = append(list, tr.Completion.Messages())
 	}
 	if !several {
@@ -99,20 +99,27 @@ func (t *Trainer) messages(b *batch) []int {
 //
 //	train/inserted      share of completion tokens that the environment wrote
 //	train/out_of_turns  share of completions that ended with a call beyond the limit of turns
+//	train/conversations  mean number of an episode's conversations, where it may have several
 func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
 	if t.messages(b) == nil {
 		return nil
 	}
-	var tokens, sampled, over float64
+	var tokens, sampled, over, conversations float64
 	for _, tr := range b.traj {
 		c := tr.Completion
+		conversations += float64(1 + len(c.Later()))
 		tokens, sampled = tokens+float64(len(c.Tokens)), sampled+float64(c.SampledTokens())
 		if c.Finish == rollout.FinishTurns {
 			over++
 		}
 	}
-	return []rl.Metric{{Name: "train/inserted", Value: 1 - sampled/tokens},
-		{Name: "train/out_of_turns", Value: over / float64(len(b.traj))}}
+	n := float64(len(b.traj))
+	list := []rl.Metric{{Name: "train/inserted", Value: 1 - sampled/tokens},
+		{Name: "train/out_of_turns", Value: over / n}}
+	if t.cfg.Conversations > 1 {
+		list = append(list, rl.Metric{Name: "train/conversations", Value: conversations / n})
+	}
+	return list
 }
 
 func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {

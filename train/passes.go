@@ -68,7 +68,7 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 	r0, first := lo, 0
 	for _, end := range rollout.MicroBatches(tokens, p.budget) {
 		r1 := all[end-1].end
-		ranks.Must(ws.Reserve(capacityOf(all[first:end], r1-r0)))
+		ranks.Must(ws.Reserve(capacityOf(all[first:end])))
 		ws.Load(b.sequences(r0, all[first:end]))
 		f(r0, r1)
 		if p.passed != nil {

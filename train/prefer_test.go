@@ -296,7 +296,7 @@ func TestPairsStayTogether(t *testing.T) {
 	p := &Prefer{pairs: []PreferredPair{letterPair("AE", "ABCA", "BB"), letterPair("AE", "C", "BA"), letterPair("AE", "AB", "A")}}
 	for _, limit := range []int{1, 9, 1024} {
 		b := p.batch([]int{0, 1, 2})
-		if got := b.bundles(0, 6, limit); !slices.Equal(got, []bundle{{2, 8}, {4, 5}, {6, 6}}) {
+		if got := b.bundles(0, 6, limit); !slices.Equal(got, []bundle{{2, 8, 2}, {4, 5, 2}, {6, 6, 2}}) {
 			t.Errorf("limit %d: %v", limit, got)
 		}
 	}

@@ -242,6 +242,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
 		"agent":                  toy(PPO, func(r *toyRun) { r.withAgent() }),
+		"conversations":          toy(FlowRL, func(r *toyRun) { r.delegates() }),
 		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
@@ -393,6 +394,9 @@ func TestRanksResume(t *testing.T) {
 	})
 	t.Run("2 after 3 with an agent", func(t *testing.T) {
 		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.withAgent() })
+	})
+	t.Run("2 after 3 with several conversations", func(t *testing.T) {
+		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).delegates(); r.cfg.Steps = 4 })
 	})
 	t.Run("2 after 3 that track values, with an agent", func(t *testing.T) {
 		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).withAgent(); r.cfg.Steps = 4 })

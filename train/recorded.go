@@ -104,7 +104,7 @@ func (r *Recording) check(c *rollout.Completion, limit int) error {
 	if at := slices.IndexFunc(c.LogProbs, func(x float32) bool { return x > 1e-3 }); at >= 0 {
 		return fmt.Errorf("the log-prob of token %d is %v, above 0", at, c.LogProbs[at])
 	}
-	return c.CheckInserted()
+	return c.Check()
 }
 
 // foreign reports whether the completions carry log-probs of a policy outside this run.

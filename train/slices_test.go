@@ -16,7 +16,7 @@ func tokensOf(lengths ...int) *batch {
 	b := &batch{rows: []int{0}}
 	for i, n := range lengths {
 		b.traj = append(b.traj, &Trajectory{Prompt: []int32{int32(i)}, Completion: &rollout.Completion{}})
-		b.promptLen, b.score = append(b.promptLen, 1), append(b.score, float32(i))
+		b.context, b.score = append(b.context, 1), append(b.score, float32(i))
 		b.rows = append(b.rows, b.rows[i]+n-1)
 	}
 	n := b.rows[len(lengths)]

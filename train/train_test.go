@@ -27,6 +27,9 @@ func trace(steps []*Step) string {
 		}
 		for _, t := range s.Trajectories {
 			fmt.Fprintf(&b, "%s %d %v", t.Problem.ID, t.Sample, t.Completion.Tokens)
+			for _, x := range t.Completion.Later() {
+				fmt.Fprintf(&b, " %d %d %v %q", x.Start, x.TextStart, x.Tokens, x.Text)
+			}
 			for _, lp := range t.Completion.LogProbs {
 				fmt.Fprintf(&b, " %x", math.Float32bits(lp))
 			}

@@ -14,6 +14,7 @@ type scratch struct {
 	logProb, entropy, value, logZ []float32
 	g                             gradients
 	dValue                        []float32
+	sequenceLogZ                  []float32
 	student, taught               []float32 // [N,K], [N,1+K]
 	mini                          miniScores
 }
@@ -123,7 +124,9 @@ func (t *Trainer) rowGradient(b *batch, r0, r1 int, loss *objective, stream stri
 		ws.SetDropoutKeys(t.dropoutSeeds(b, r0, r1, stream))
 		m.LogZ(ws, true)
 		logZ = take(&s.logZ, r1-r0)
-		t.passes.read(logZ, ws.LogZ())
+		all := take(&s.sequenceLogZ, ws.LogZ().Len())
+		t.passes.read(all, ws.LogZ())
+		b.ofFirst(logZ, all, r0, r1)
 		g.logZ = take(&s.g.logZ, r1-r0)
 	}
 	if t.passes.many() {
@@ -141,7 +144,9 @@ func (t *Trainer) rowGradient(b *batch, r0, r1 int, loss *objective, stream stri
 	}
 	t.passes.write(ws.DEntropy(), g.entropy)
 	if up.LogZ {
-		t.passes.write(ws.DLogZ(), g.logZ)
+		all := take(&s.sequenceLogZ, ws.DLogZ().Len())
+		b.toFirst(all, g.logZ, r0, r1)
+		t.passes.write(ws.DLogZ(), all)
 	}
 	m.Backward(ws, up)
 }
@@ -154,12 +159,15 @@ func (t *Trainer) dropAdapters(m *model.Model, b *batch, r0, r1 int, stream stri
 	}
 }
 
-// dropoutSeeds returns the seed of each row's dropout masks, named by the row's identity,
-// not by its place in the batch.
-func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) []uint64 {
-	seeds := make([]uint64, r1-r0)
+// dropoutSeeds returns the seed of each sequence's dropout masks, named by the row's identity, not by its place in the
+// batch, and by the conversation.
+func (t *Trainer) dropoutSeeds(b *batch, r0, r1 int, stream string) (seeds []uint64) {
 	for i, tr := range b.traj[r0:r1] {
-		seeds[i] = t.Seed("dropout/" + stream + "/prompt=" + tr.Problem.ID + "/sample=" + strconv.Itoa(tr.Sample))
+		label := "dropout/" + stream + "/prompt=" + tr.Problem.ID + "/sample=" + strconv.Itoa(tr.Sample)
+		seeds = append(seeds, t.Seed(label))
+		for k := 1; k < b.conversations(r0+i); k++ {
+			seeds = append(seeds, t.Seed(label+"/conversation="+strconv.Itoa(k)))
+		}
 	}
 	return seeds
 }

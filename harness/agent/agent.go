@@ -31,12 +31,15 @@ type Options struct {
 	Retries    int           // of an episode whose process ended or fell silent
 	Log        func(line string)
 
-	MaxTurns  int              // of the policy
-	MaxPrompt int              // tokens of a first prompt
-	Newest    bool             // a request may start another conversation; else it is refused
-	Ends      []int32          // tokens that end a turn
-	Calls     toolcall.Syntax  // in the policy's answers
-	Spelled   map[int32]string // its marks that are tokens without a piece
+	MaxTurns  int // of the policy
+	MaxPrompt int // tokens of a first prompt
+	// Conversations says what becomes of a request that continues none. Episodes have at most MaxConversations, if all
+	// are learned from.
+	Conversations    Conversations
+	MaxConversations int
+	Ends             []int32          // tokens that end a turn
+	Calls            toolcall.Syntax  // in the policy's answers
+	Spelled          map[int32]string // its marks that are tokens without a piece
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool
@@ -50,6 +53,15 @@ type Options struct {
 	Piece          func(id int32) []byte
 	Seed           func(root uint64, label string) uint64 // of a turn
 }
+
+// Conversations are the conversations of an episode that are learned from.
+type Conversations string
+
+const (
+	One  Conversations = "one"  // there is one only
+	Last Conversations = "last" // the one that began last
+	All  Conversations = "all"
+)
 
 // Agent plays episodes.
 type Agent struct {

@@ -248,7 +248,7 @@ func TestPlay(t *testing.T) {
 				t.Errorf("%s: %+v", c.prompt, v)
 			}
 		}
-		if got.Text != c.text || prompt != c.asked || said != c.said || len(got.LogProbs) != len(got.Tokens) || got.CheckInserted() != nil {
+		if got.Text != c.text || prompt != c.asked || said != c.said || len(got.LogProbs) != len(got.Tokens) || got.Check() != nil {
 			t.Errorf("%s: %q after %q, %s; want %q after %q, %s", c.prompt, got.Text, prompt, said, c.text, c.asked, c.said)
 		}
 	}

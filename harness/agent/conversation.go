@@ -34,6 +34,9 @@ type more struct {
 	text     string
 }
 
+// length is how much a request adds; only what two requests of a kind add compares.
+func (m *more) length() int { return len(m.messages) + len(m.text) }
+
 // add adds a request that begins the conversation or continues it, and its answer.
 func (c *conversation) add(r *openai.Request, a *answer, end int32) {
 	c.chat, c.end = r.Chat, end

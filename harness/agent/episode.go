@@ -17,7 +17,7 @@ import (
 	"exp/train/toolcall"
 )
 
-// episode is one that is played: a conversation of a program with the policy.
+// episode is one that is played: conversations of a program with the policy.
 type episode struct {
 	a      *Agent
 	e      rollout.Episode
@@ -34,10 +34,17 @@ type episode struct {
 
 // state holds the progress of an episode.
 type state struct {
-	said  conversation
-	c     rollout.Completion // Asked is nil before the first turn
-	turns int                // of the whole episode, also of conversations before this one
-	calls int                // that the policy's answers made
+	talks  []talk         // that are learned from, in the order in which they began
+	final  int            // the one with the last turn
+	finish rollout.Finish // if nothing follows
+	turns  int            // of the whole episode, also of conversations that are not learned from
+	calls  int            // that the policy's answers made
+}
+
+// talk is a conversation, and what it is as a completion.
+type talk struct {
+	said conversation
+	c    rollout.Completion
 }
 
 // begin opens an episode for requests.
@@ -62,7 +69,18 @@ func (x *episode) end() rollout.Completion {
 	x.cancel()
 	x.mu.Lock() // the last request has ended
 	defer x.mu.Unlock()
-	return x.c
+	return x.completion()
+}
+
+// completion returns all conversations as one completion; the zero value if there are none.
+func (x *episode) completion() rollout.Completion {
+	list := make([]rollout.Completion, len(x.talks))
+	for i := range x.talks {
+		list[i] = x.talks[i].c
+	}
+	c := rollout.Join(list, x.final)
+	c.Finish = x.finish
+	return c
 }
 
 // hears notes that the program asks something; the function that it returns, that it has its answer.
@@ -108,7 +126,7 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 		return nil, err
 	}
 	if most := x.a.o.MaxTurns; x.turns >= most {
-		x.c.Finish = rollout.FinishTurns
+		x.finish = rollout.FinishTurns
 		return nil, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_turns",
 			"the policy has had %d turns, all of rollout.tools.max_turns", most)
 	}
@@ -121,11 +139,15 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 		return nil, err
 	}
 	x.before = x.state
+	x.talks = slices.Clone(x.talks)
 	if s.anew != nil {
-		x.c, x.said = rollout.Completion{Asked: s.anew}, conversation{}
+		x.open(s.anew)
+	} else {
+		x.final = s.talk
 	}
-	x.c.Continue(s.inserted, x.a.text(s.inserted), turn)
-	x.turns++
+	t := &x.talks[x.final]
+	t.c.Continue(s.inserted, x.a.text(s.inserted), turn)
+	x.turns, x.finish = x.turns+1, turn.Finish
 	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
 		finish: turn.Finish.String()}
 	if len(r.Tools) > 0 {
@@ -133,8 +155,17 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	}
 	out.text = strings.ToValidUTF8(out.text, "\uFFFD") // a turn may end within a character
 	x.calls += len(out.calls)
-	x.said.add(r, out, x.a.endOf(turn))
+	t.said.add(r, out, x.a.endOf(turn))
 	return out, nil
+}
+
+// open begins a conversation.
+func (x *episode) open(prompt *rollout.Asked) {
+	if x.a.o.Conversations == Last {
+		x.talks = nil
+	}
+	x.talks = append(x.talks, talk{c: rollout.Completion{Asked: prompt}})
+	x.final = len(x.talks) - 1
 }
 
 // call sets the text and the calls of an answer to a request with tools.
@@ -222,39 +253,71 @@ func (a *Agent) endOf(turn *rollout.Completion) int32 {
 // step is where a request continues.
 type step struct {
 	anew     *rollout.Asked // a conversation that begins; nil: one goes on
-	inserted []int32        // before the turn of one that goes on
+	talk     int            // the one that goes on
+	inserted []int32        // before its turn
 }
 
 // next says where a request continues.
 func (x *episode) next(r *openai.Request) (s step, err error) {
-	if x.c.Asked == nil {
-		return x.begins(r)
-	}
-	more, err := x.said.continued(r)
+	at, added, err := x.continued(r)
 	switch {
-	case err != nil && x.a.o.Newest:
+	case at < 0 && (len(x.talks) == 0 || x.a.o.Conversations == Last):
 		return x.begins(r)
-	case err != nil:
+	case at < 0 && x.a.o.Conversations == All:
+		if most := x.a.o.MaxConversations; len(x.talks) >= most {
+			return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_conversations",
+				"%v, and the episode has %d conversations, all of rollout.tools.max_conversations", err, most)
+		}
+		return x.begins(r)
+	case at < 0:
 		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: an episode "+
 			"is one conversation, in which each request repeats what was said, unless rollout.tools.conversations "+
-			"is last", err)
+			"is last or all", err)
 	case r.Chat:
 		var list []rollout.Message
-		if list, err = openai.ForTemplate(more.messages); err == nil {
-			s.inserted, err = x.a.o.Reply(x.said.end, list)
+		if list, err = openai.ForTemplate(added.messages); err == nil {
+			s.inserted, err = x.a.o.Reply(x.talks[at].said.end, list)
 		}
-	case more.text != "":
-		s.inserted, err = x.a.o.Inserted(more.text)
+	case added.text != "":
+		s.inserted, err = x.a.o.Inserted(added.text)
 	}
 	if err != nil {
 		return s, unread(r, err)
 	}
-	if room := x.e.Params.MaxNewTokens - len(x.c.Tokens); len(s.inserted) >= room {
-		x.c.Finish = rollout.FinishLength
-		return s, tooLong("the conversation has %d tokens after its first prompt, this request adds %d, and "+
-			"max_new_tokens of the run is %d", len(x.c.Tokens), len(s.inserted), x.e.Params.MaxNewTokens)
+	s.talk = at
+	c := &x.talks[at].c
+	if most := x.most(c.Asked); len(s.inserted) >= most-len(c.Tokens) {
+		x.finish = rollout.FinishLength
+		return s, tooLong("the conversation has %d tokens after its first prompt of %d, this request adds %d, and "+
+			"there is room for %d (rollout.max_new_tokens)", len(c.Tokens), len(c.Asked.Tokens), len(s.inserted), most)
 	}
 	return s, nil
+}
+
+// continued returns the conversation that a request continues, the one of which it repeats most, and what it adds; -1
+// if there is none, and how it differs from the newest.
+func (x *episode) continued(r *openai.Request) (at int, added more, err error) {
+	at = -1
+	for i := range x.talks {
+		m, differs := x.talks[i].said.continued(r)
+		switch {
+		case differs != nil:
+			err = differs
+		case at < 0 || m.length() <= added.length(): // of equals the newest
+			at, added = i, m
+		}
+	}
+	if at >= 0 {
+		err = nil
+	}
+	return at, added, err
+}
+
+// most returns the most tokens of a conversation after its prompt. A prompt may be longer than data.max_prompt_tokens
+// only where it leaves less room.
+func (x *episode) most(prompt *rollout.Asked) int {
+	n := x.e.Params.MaxNewTokens
+	return min(n, x.a.o.MaxPrompt+n-len(prompt.Tokens))
 }
 
 // begins returns the beginning of a conversation.
@@ -275,8 +338,14 @@ func (x *episode) begins(r *openai.Request) (s step, err error) {
 	if err != nil {
 		return s, unread(r, err)
 	}
-	if n, most := len(s.anew.Tokens), x.a.o.MaxPrompt; n > most {
+	n, most := len(s.anew.Tokens), x.a.o.MaxPrompt
+	switch {
+	case n <= most:
+	case x.a.o.Conversations != All || len(x.talks) == 0:
 		return s, tooLong("the prompt has %d tokens, data.max_prompt_tokens is %d", n, most)
+	case x.most(s.anew) <= 0:
+		return s, tooLong("the prompt has %d tokens, data.max_prompt_tokens is %d, and with rollout.max_new_tokens a "+
+			"conversation has at most %d", n, most, most+x.e.Params.MaxNewTokens)
 	}
 	return s, nil
 }
@@ -300,9 +369,11 @@ func (x *episode) draw(ctx context.Context, r *openai.Request, s step) (*rollout
 	var prompt []int32
 	if s.anew != nil {
 		prompt = s.anew.Tokens
+		p.MaxNewTokens = x.most(s.anew)
 	} else {
-		prompt = slices.Concat(x.c.Asked.Tokens, x.c.Tokens, s.inserted)
-		p.MaxNewTokens -= len(x.c.Tokens) + len(s.inserted)
+		c := &x.talks[s.talk].c
+		prompt = slices.Concat(c.Asked.Tokens, c.Tokens, s.inserted)
+		p.MaxNewTokens = x.most(c.Asked) - len(c.Tokens) - len(s.inserted)
 	}
 	if r.Most != nil && *r.Most > 0 {
 		p.MaxNewTokens = min(p.MaxNewTokens, *r.Most)

@@ -87,7 +87,7 @@ func TestConversation(t *testing.T) {
 		"there are 2 messages, and 2 have been said: nothing is new":       {user("a"), repeat("one")},
 		"there are 1 messages, and 2 have been said: nothing is new":       {user("a")},
 		`an episode is one conversation, in which each request repeats`:    {user("z")},
-		"unless rollout.tools.conversations is last":                       {user("z")},
+		"unless rollout.tools.conversations is last or all":                {user("z")},
 		"messages[1], of role assistant, is not what was said: an episode": {user("a"), `{"role": "assistant", "content": "one", "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}`, user("b")},
 	} {
 		if got, why := x.chat("", messages...); got != "400 other_conversation <nil>" || !strings.Contains(why, name) {
@@ -112,7 +112,7 @@ func TestConversation(t *testing.T) {
 	if c.Text != "<think>hm</think>\n one (0)[user]b[user]c>two(0)[user]d>three" || c.Asked.Text != "[user]a>" || c.Turns() != 3 || c.Finish != rollout.FinishStop {
 		t.Errorf("%+v", c)
 	}
-	if err := c.CheckInserted(); err != nil {
+	if err := c.Check(); err != nil {
 		t.Error(err)
 	}
 	for i, s := range c.Inserted {
@@ -156,7 +156,7 @@ func TestCutCharacters(t *testing.T) {
 
 func TestLastConversation(t *testing.T) {
 	o := options()
-	o.Newest = true
+	o.Conversations = Last
 	x := playedBy(t, o, &policy{says: []string{"one", "two", "three"}})
 	x.chat("", user("a"))
 	x.chat("", user("b"))
@@ -178,6 +178,110 @@ func TestLastConversation(t *testing.T) {
 	}
 }
 
+// All conversations of an episode are one completion, in the order in which they began, whichever goes on.
+func TestAllConversations(t *testing.T) {
+	o := options()
+	o.Conversations, o.MaxConversations, o.MaxTurns = All, 3, 7
+	x := playedBy(t, o, &policy{says: []string{"plan", "first", "same", "same", "again", "done"}})
+	say := func(want string, messages ...string) {
+		t.Helper()
+		if got, why := x.chat("", messages...); why != "stop" || !strings.Contains(got, `"`+want+`"`) {
+			t.Fatalf("%s, %s; want %s", got, why, want)
+		}
+	}
+	say("plan", user("main"))
+	say("first", user("main"), repeat("plan"), user("go"))
+	say("same", user("sub"))                                                            // another begins
+	say("same", user("sub"))                                                            // and one with the same prompt
+	say("again", user("sub"), repeat("same"), user("on"))                               // goes on with the newer of the two
+	say("done", user("main"), repeat("plan"), user("go"), repeat("first"), user("end")) // and the first goes on
+	if got, why := x.chat("", user("new")); got != "400 too_many_conversations <nil>" ||
+		why != "there are 1 messages, and 4 have been said: nothing is new, and the episode has 3 conversations, all of rollout.tools.max_conversations" {
+		t.Errorf("%s, %s", got, why)
+	}
+	for i, want := range []string{"[user]main>", "[user]main>plan\x00(0)[user]go>", "[user]sub>", "[user]sub>",
+		"[user]sub>same\x00(0)[user]on>", "[user]main>plan\x00(0)[user]go>first\x00(0)[user]end>"} {
+		if got := x.p.asked[i]; got.prompt != want || i > 0 && got.seed != 1000+uint64(i) {
+			t.Errorf("turn %d: asked %q with seed %d, want %q", i, got.prompt, got.seed, want)
+		}
+	}
+	c := x.end()
+	if err := c.Check(); err != nil {
+		t.Error(err)
+	}
+	later := c.Later()
+	if c.Text != "plan(0)[user]go>first(0)[user]end>done"+"same"+"same(0)[user]on>again" || c.Asked.Text != "[user]main>" ||
+		len(later) != 2 || later[0].Text != "[user]sub>" || c.Text[later[0].TextStart:later[1].TextStart] != "same" ||
+		c.Asked.Final != 0 || c.LastTurn().Text != "done" || c.Turns() != 6 || c.Finish != rollout.FinishStop {
+		t.Errorf("%+v, %+v", c, c.Asked)
+	}
+	texts := playedBy(t, o, &policy{says: []string{"b", "d"}})
+	for _, prompt := range []string{"a", "c", "ab, ", "cd, "} {
+		if got, why := first(texts.post("completions", fmt.Sprintf(`{"prompt": %q}`, prompt))); why != "stop" {
+			t.Fatalf("%s, %s", got, why)
+		}
+	}
+	if c := texts.end(); c.Text != "b, bd, d" || len(c.Later()) != 1 || c.Asked.Final != 1 {
+		t.Errorf("%+v, %+v", c, c.Asked)
+	}
+}
+
+// A conversation that begins with much context has less room, and the first prompt is a problem's.
+func TestRoomOfConversations(t *testing.T) {
+	o := options()
+	o.Conversations, o.MaxConversations = All, 9
+	x := playedBy(t, o, &policy{says: []string{strings.Repeat("o", 200)}})
+	if got, _ := x.chat("", user(strings.Repeat("a", 54))); got != "400 context_length_exceeded <nil>" {
+		t.Errorf("%s", got)
+	}
+	for chars, room := range map[int]int{1: 100, 53: 100, 54: 99, 152: 1} {
+		if got, why := x.chat("", user(strings.Repeat("a", chars))); why != "length" || !strings.Contains(got, `"`+strings.Repeat("o", room)+`"`) {
+			t.Errorf("after %d characters: %s, %s", chars, got, why)
+		}
+	}
+	if got, why := x.chat("", user(strings.Repeat("a", 153))); got != "400 too_many_turns <nil>" {
+		t.Errorf("%s, %s", got, why)
+	}
+	o.MaxTurns = 9
+	x = playedBy(t, o, &policy{says: []string{strings.Repeat("o", 200), "x"}})
+	x.chat("", user("a"))
+	if got, why := x.chat("", user(strings.Repeat("a", 153))); got != "400 context_length_exceeded <nil>" ||
+		why != "the prompt has 160 tokens, data.max_prompt_tokens is 60, and with rollout.max_new_tokens a conversation has at most 160" {
+		t.Errorf("%s, %s", got, why)
+	}
+	x.chat("", user(strings.Repeat("b", 150)))
+	before := []string{user(strings.Repeat("b", 150)), repeat("x")}
+	if got, why := x.chat("", append(before, user("c"))...); got != "400 context_length_exceeded <nil>" ||
+		why != "the conversation has 2 tokens after its first prompt of 157, this request adds 11, and there is room for 3 (rollout.max_new_tokens)" {
+		t.Errorf("%s, %s", got, why)
+	}
+}
+
+// An answer that never arrived begins no conversation, and changes none.
+func TestLostConversation(t *testing.T) {
+	o := options()
+	o.Conversations, o.MaxConversations = All, 2
+	x := playedBy(t, o, &policy{says: []string{"one", "lost", "two", "lost", "three"}})
+	lose := func(body string) {
+		r := httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/chat/completions", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
+	}
+	x.chat("", user("a"))
+	lose(`{"messages": [` + user("b") + `]}`)
+	if got, why := x.chat("", user("b")); why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	on := []string{user("a"), repeat("one"), user("c")}
+	lose(`{"messages": [` + strings.Join(on, ",") + `]}`)
+	if got, why := x.chat("", on...); why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if c := x.end(); c.Text != "one(0)[user]c>threetwo" || x.turns != 3 || len(c.Later()) != 1 || c.Asked.Final != 0 || c.Check() != nil {
+		t.Errorf("%d turns, %+v, %+v", x.turns, c, c.Asked)
+	}
+}
+
 func TestLimits(t *testing.T) {
 	x := playedBy(t, options(), &policy{says: []string{"one"}})
 	if got, why := x.chat("", user(strings.Repeat("a", 54))); got != "400 context_length_exceeded <nil>" || why != "the prompt has 61 tokens, data.max_prompt_tokens is 60" {
@@ -195,11 +299,11 @@ func TestLimits(t *testing.T) {
 	}
 	before := []string{user(strings.Repeat("a", 53)), repeat("one")}
 	if got, why := x.chat("", append(before, user(strings.Repeat("b", 86)))...); got != "400 context_length_exceeded <nil>" ||
-		why != "the conversation has 4 tokens after its first prompt, this request adds 96, and max_new_tokens of the run is 100" {
+		why != "the conversation has 4 tokens after its first prompt of 60, this request adds 96, and there is room for 100 (rollout.max_new_tokens)" {
 		t.Errorf("%s, %s", got, why)
 	}
-	if x.c.Finish != rollout.FinishLength {
-		t.Errorf("finish %v, want length", x.c.Finish)
+	if x.finish != rollout.FinishLength {
+		t.Errorf("finish %v, want length", x.finish)
 	}
 	if got, why := x.chat(`, "max_tokens": 50, "stop": "mine", "temperature": 0, "top_p": 0.5, "seed": 3, "min_tokens": 7, "frequency_penalty": 1`,
 		append(before, user(strings.Repeat("b", 85)))...); !strings.Contains(got, `"o"`) || why != "length" {
@@ -215,8 +319,8 @@ func TestLimits(t *testing.T) {
 
 	x = playedBy(t, options(), &policy{says: []string{"one two"}})
 	x.chat(`, "max_completion_tokens": 3`, user("a"))
-	if x.said.end != -1 {
-		t.Errorf("a turn that was cut ends with token %d", x.said.end)
+	if x.talks[0].said.end != -1 {
+		t.Errorf("a turn that was cut ends with token %d", x.talks[0].said.end)
 	}
 	x.chat("", user("a"), repeat("one"), user("b"))
 	if got := x.p.asked[1].prompt; got != "[user]a>one(-1)[user]b>" {
@@ -436,15 +540,15 @@ func TestClientLeaves(t *testing.T) {
 	leave()
 	<-done
 	close(p.wait)
-	if x.turns != 0 || x.c.Asked != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	if x.turns != 0 || x.talks != nil {
+		t.Fatalf("%d turns, %+v", x.turns, x.talks)
 	}
 	// The answer is lost on its way.
 	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(`{"prompt": "a"}`))
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
-	if x.turns != 0 || x.c.Asked != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	if x.turns != 0 || x.talks != nil {
+		t.Fatalf("%d turns, %+v", x.turns, x.talks)
 	}
 	if got, why := first(x.post("completions", `{"prompt": "a"}`)); why != "stop" {
 		t.Fatalf("%s, %s", got, why)
@@ -455,18 +559,18 @@ func TestClientLeaves(t *testing.T) {
 		}
 	}
 	// So is the second turn's.
-	said := x.c.Text
+	said := x.talks[0].c.Text
 	second := fmt.Sprintf(`{"prompt": "a%s+"}`, said)
 	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(second))
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
-	if x.turns != 1 || x.c.Text != said {
-		t.Fatalf("%d turns, %+v", x.turns, x.c)
+	if x.turns != 1 || x.talks[0].c.Text != said {
+		t.Fatalf("%d turns, %+v", x.turns, x.talks)
 	}
 	if got, why := first(x.post("completions", second)); why != "stop" || p.asked[3].seed != p.asked[4].seed {
 		t.Fatalf("%s, %s, %+v", got, why, p.asked)
 	}
-	if c := x.end(); len(p.asked) != 5 || x.turns != 2 || c.Turns() != 2 || c.CheckInserted() != nil {
+	if c := x.end(); len(p.asked) != 5 || x.turns != 2 || c.Turns() != 2 || c.Check() != nil {
 		t.Errorf("%d requests, %d turns", len(p.asked), x.turns)
 	}
 }

@@ -62,9 +62,12 @@ func toolsKeys() []Key {
 			Help: "turns of the policy; a call at the end of the last one ends the completion"},
 	})
 	agent := block(ofKind("agent"), at(Train, EvalGen), []Key{
-		{Path: toolsPath + "conversations", Kind: Enum, Words: []string{"one", "last"}, Default: is("one"),
-			Help: "one: a request that does not continue an episode's conversation is an error; last: it begins " +
-				"another, and the last one is the completion"},
+		{Path: toolsPath + "conversations", Kind: Enum, Words: []string{"one", "last", "all"}, Default: is("one"),
+			Help: "one: a request that does not continue an episode's conversation is an error; last, all: it begins " +
+				"another, and the run learns from the last one, or from all of them"},
+		{Path: toolsPath + "max_conversations", Kind: Int, Default: is(8), Range: between(1, 1000),
+			Unit: "conversations", When: []Clause{only(toolsPath+"conversations", "all")},
+			Help: "most conversations of an episode; memory is planned for all of them at full length"},
 	})
 	kind := Key{Path: toolsPath + "kind", Kind: Enum, Words: []string{None, "python", "command", "agent"},
 		Default: is(None), Stages: at(Train, EvalGen),

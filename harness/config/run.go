@@ -267,7 +267,8 @@ type Tools struct {
 	Limit     time.Duration `key:"limit"`     // of a program
 	Retries   int           `key:"retries"`   // of a program
 
-	Conversations string `key:"conversations"` // Kind is "agent": "one" or "last"
+	Conversations    string `key:"conversations"`     // Kind is "agent": "one", "last" or "all"
+	MaxConversations int    `key:"max_conversations"` // Conversations is "all"
 }
 
 // Used reports whether completions have tools, or an agent.

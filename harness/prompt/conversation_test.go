@@ -105,7 +105,7 @@ func TestConversation(t *testing.T) {
 			if diff := cmp.Diff(tt.want, shown(x, prompttest.Written)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if err := x.CheckInserted(); err != nil {
+			if err := x.Check(); err != nil {
 				t.Error(err)
 			}
 			parts := ""
@@ -294,8 +294,8 @@ func TestConversationSettings(t *testing.T) {
 				t.Error("nothing is left")
 			case x != nil && shown(x, prompttest.Written) != head+tt.want:
 				t.Errorf("got\n%s\nwant\n%s", shown(x, prompttest.Written), head+tt.want)
-			case x != nil && x.CheckInserted() != nil:
-				t.Error(x.CheckInserted())
+			case x != nil && x.Check() != nil:
+				t.Error(x.Check())
 			}
 		})
 	}

@@ -63,6 +63,27 @@ type keptSample struct {
 	Graded *string `json:"graded,omitempty"`
 	// Asked are the tokens of Prompt where an agent wrote it, and absent where it is the problem's.
 	Asked []int32 `json:"asked,omitempty"`
+	// Later are further conversations of an agent's episode; Final is the number of the one with the last turn, from 0.
+	Later []rollout.Later `json:"later,omitempty"`
+	Final int             `json:"final,omitempty"`
+}
+
+// keptOf returns a completion in a pack, with the parts that depend on it alone.
+func keptOf(c *rollout.Completion) keptSample {
+	k := keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies}
+	var asked *rollout.Asked
+	if k.Inserted, asked = c.Stored(); asked != nil {
+		k.Asked, k.Later, k.Final = asked.Tokens, asked.Later, asked.Final
+	}
+	return k
+}
+
+// asked returns what an agent asked, without the text of the first prompt; nil if none did.
+func (k *keptSample) asked() *rollout.Asked {
+	if k.Asked == nil {
+		return nil
+	}
+	return &rollout.Asked{Tokens: k.Asked, Later: k.Later, Final: k.Final}
 }
 
 // basisOf names what a verdict "right" rests on; "" for another verdict.
@@ -139,9 +160,10 @@ func (r *completionRecord) write(s stage.Step) error {
 			of = t.Problem
 		}
 		c := t.Completion
-		if err := r.pack.Add(keptSample{promptOf(c, prompt), c.Text, c.Tokens, c.LogProbs, c.Entropies,
-			componentsOf(s.Components, t.Verdict), basisOf(t.Verdict), c.Stored(), r.gradedText(c),
-			c.PromptOf(nil)}); err != nil {
+		k := keptOf(c)
+		k.Prompt, k.Graded = promptOf(c, prompt), r.gradedText(c)
+		k.Components, k.Basis = componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)
+		if err := r.pack.Add(k); err != nil {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})

@@ -246,9 +246,9 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			continue
 		}
 		c := s.Completion
-		if err := pack.Add(keptSample{Prompt: promptOf(&c, prompts[s.ProblemID]), Text: c.Text,
-			Tokens: c.Tokens, LogProbs: c.LogProbs, Inserted: c.Stored(), Graded: x.graded(&c),
-			Asked: c.PromptOf(nil)}); err != nil {
+		k := keptOf(&c)
+		k.Prompt, k.Graded, k.Entropies = promptOf(&c, prompts[s.ProblemID]), x.graded(&c), nil
+		if err := pack.Add(k); err != nil {
 			return err
 		}
 		sample := evalSample(row.Home, s)

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"time"
 
@@ -187,9 +188,7 @@ func (v *verifier) whole(ctx context.Context, step int64, kept []keptRollout) er
 	all := make([]*rollout.Completion, len(kept))
 	for i, k := range kept {
 		all[i] = &rollout.Completion{Tokens: k.text.Tokens, LogProbs: k.text.LogProbs}
-		if k.text.Asked != nil {
-			all[i].Asked = &rollout.Asked{Tokens: k.text.Asked}
-		}
+		all[i].Asked = k.text.asked()
 	}
 	tokens, logProbs := stage.RolloutDigests(all)
 	where := fmt.Sprintf("step %d: completions", step)
@@ -285,13 +284,13 @@ func stepsText(steps map[int64]bool) string {
 
 // compare returns how a completion sampled again differs from the record; nil if it does not.
 func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, error) {
-	want, err := json.Marshal(keptSample{Text: k.text.Text, Tokens: k.text.Tokens, LogProbs: k.text.LogProbs,
-		Entropies: k.text.Entropies, Inserted: k.text.Inserted, Asked: k.text.Asked})
+	had := k.text
+	had.Prompt, had.Graded, had.Components, had.Basis = "", nil, nil, ""
+	want, err := json.Marshal(had)
 	if err != nil {
 		return nil, err
 	}
-	is, err := json.Marshal(keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies,
-		Inserted: c.Stored(), Asked: c.PromptOf(nil)})
+	is, err := json.Marshal(keptOf(c))
 	if err != nil {
 		return nil, err
 	}
@@ -300,8 +299,8 @@ func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, er
 		return nil, err
 	}
 	d := &store.DivergenceError{}
-	switch had := k.text; {
-	case !slices.Equal(had.Asked, got.Asked):
+	switch {
+	case !reflect.DeepEqual(had.asked(), got.asked()):
 		d.Field = "prompt"
 	case !slices.Equal(had.Tokens, got.Tokens):
 		d.Field = "tokens"

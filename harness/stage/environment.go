@@ -48,7 +48,8 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 	c := e.run().Rollout.Tools
 	o := agent.Options{Argv: c.Command, DataSource: e.run().Task.Kind, Workers: c.Workers, Limit: c.Limit,
 		Retries: c.Retries, Log: func(line string) { e.warn("agent: %s", line) }, MaxTurns: c.MaxTurns,
-		MaxPrompt: e.run().Data.MaxPromptTokens, Newest: c.Conversations == "last"}
+		MaxPrompt: e.run().Data.MaxPromptTokens, Conversations: agent.Conversations(c.Conversations),
+		MaxConversations: c.MaxConversations}
 	o.Seed = func(root uint64, label string) uint64 { return ident.Seed(int64(root), label) }
 	if prompts != nil {
 		vocab := prompts.Vocabulary()
@@ -185,9 +186,9 @@ func ofPolicy(t config.Tools, c *rollout.Completion) *rollout.Completion {
 	return c.Own()
 }
 
-// GradedText returns the text of a completion that its task's grader reads; nil where tools wrote nothing.
+// GradedText returns the text of a completion that its task's grader reads; nil where that is the whole text.
 func GradedText(c *config.Run, x *rollout.Completion) *string {
-	if len(x.Inserted) == 0 {
+	if x.Turns() == 1 {
 		return nil
 	}
 	return &ofPolicy(c.Rollout.Tools, x).Text

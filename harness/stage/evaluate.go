@@ -169,10 +169,10 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 				"broken, and every score of them would be; evaluate an earlier checkpoint",
 				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
 		}
+		inserted, asked := s.Completion.Stored()
 		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
 			s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String(), s.Completion.Stored(), s.Completion.Asked,
-			s.Completion.AgentVerdict})
+			s.Completion.Text, s.Completion.Finish.String(), inserted, asked, s.Completion.AgentVerdict})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -202,7 +202,7 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict}
 		var err error
 		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
-			err = c.CheckInserted()
+			err = c.Check()
 		}
 		if err != nil {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)

@@ -458,7 +458,7 @@ func (r recordedRow) place(c *rollout.Completion, tok tokenizer.Tokenizer, text 
 		c.Inserted = append(c.Inserted, rollout.Span{Start: x[0], End: x[1], TextStart: bytes[x[0]],
 			TextEnd: bytes[x[1]]})
 	}
-	return c.CheckInserted()
+	return c.Check()
 }
 
 // clipText shortens a text for an error.

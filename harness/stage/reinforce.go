@@ -323,7 +323,8 @@ func detOf(s *train.Step) ident.Det {
 }
 
 // RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order. Prompts that
-// agents wrote are among the tokens, after their negative lengths.
+// agents wrote are among the tokens, after their negative lengths; those of further conversations come last, each
+// with the place where it starts, and then the number of the final one.
 func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 	var ids []int32
 	var values []float32
@@ -332,6 +333,12 @@ func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 			ids = append(append(ids, -int32(len(c.Asked.Tokens))), c.Asked.Tokens...)
 		}
 		ids = append(append(ids, int32(len(c.Tokens))), c.Tokens...)
+		for _, x := range c.Later() {
+			ids = append(append(ids, -int32(len(x.Tokens)), int32(x.Start)), x.Tokens...)
+		}
+		if len(c.Later()) > 0 {
+			ids = append(ids, int32(c.Asked.Final))
+		}
 		values = append(values, c.LogProbs...)
 	}
 	return ident.SumLE(ids), ident.SumLE(values)

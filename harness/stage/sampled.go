@@ -295,10 +295,12 @@ func (e *Env) requests(list []Rollout, problems []rollout.Problem,
 	return reqs, nil
 }
 
+func samePrompt(a, b rollout.Conversation) bool { return slices.Equal(a.Prompt, b.Prompt) }
+
 // firstDifference names the first part in which completions with different lines differ.
 func firstDifference(a, b rollout.Completion) string {
 	switch {
-	case !slices.Equal(a.PromptOf(nil), b.PromptOf(nil)):
+	case !slices.EqualFunc(a.Conversations(a.PromptOf(nil)), b.Conversations(b.PromptOf(nil)), samePrompt):
 		return "prompt"
 	case !slices.Equal(a.Tokens, b.Tokens):
 		return "tokens"

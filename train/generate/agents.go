@@ -107,7 +107,7 @@ func (x *episodes) play(ctx context.Context, r *rollout.Request, k int) (rollout
 	case c.Asked == nil:
 		c.Asked = &rollout.Asked{Tokens: r.Prompt}
 	}
-	return c, c.CheckInserted()
+	return c, c.Check()
 }
 
 // ask draws a turn.

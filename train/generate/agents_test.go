@@ -110,7 +110,7 @@ func TestAgents(t *testing.T) {
 			for k := range want[i] {
 				c := &want[i][k]
 				turns += c.Turns()
-				if err := c.CheckInserted(); err != nil || c.Asked.Text != "own" {
+				if err := c.Check(); err != nil || c.Asked.Text != "own" {
 					t.Fatalf("%+v: %v", c, err)
 				}
 				mask := make([]bool, len(c.Tokens))

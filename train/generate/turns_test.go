@@ -132,7 +132,7 @@ func checkTurns(t *testing.T, out [][]rollout.Completion, limit int) {
 			c := &out[i][k]
 			ends[c.Finish]++
 			inserted += len(c.Inserted)
-			if err := c.CheckInserted(); err != nil {
+			if err := c.Check(); err != nil {
 				t.Errorf("request %d, completion %d: %v", i, k, err)
 			}
 			if len(c.Tokens) > limit || len(c.LogProbs) != len(c.Tokens) {

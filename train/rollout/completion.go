@@ -53,7 +53,7 @@ type Completion struct {
 	Finish Finish
 	// Inserted are the parts that the environment wrote, in order; none if it never did.
 	Inserted []Span
-	// Asked is the prompt that an agent wrote; nil: the problem's.
+	// Asked holds the prompts that an agent wrote; nil: the problem's is the only one.
 	Asked *Asked
 	// AgentVerdict is what an agent says of its own episode; nil: a grader judges.
 	AgentVerdict *Verdict
@@ -68,9 +68,9 @@ type Span struct {
 }
 
 // Turns returns the number of the policy's turns.
-func (c *Completion) Turns() int { return 1 + len(c.Inserted) }
+func (c *Completion) Turns() int { return 1 + len(c.Inserted) + len(c.Later()) }
 
-// Messages returns the number of messages of the conversation, as verl's num_turns counts them: the prompt, the
+// Messages returns the number of messages of the conversations, as verl's num_turns counts them: prompts, the
 // policy's turns and the environment's.
 func (c *Completion) Messages() int { return 2 * c.Turns() }
 
@@ -103,11 +103,26 @@ func (c *Completion) Own() *Completion {
 
 // LastTurn returns the policy's last turn: c itself if it has one only.
 func (c *Completion) LastTurn() *Completion {
-	if len(c.Inserted) == 0 {
+	if c.Turns() == 1 {
 		return c
 	}
-	last := c.Inserted[len(c.Inserted)-1]
-	return c.joined([]Span{{End: last.End, TextEnd: last.TextEnd}})
+	all := Span{End: len(c.Tokens), TextEnd: len(c.Text)} // then the conversation with the last turn, then that turn
+	if later := c.Later(); len(later) > 0 {
+		n := c.Asked.Final
+		if n > 0 {
+			all.Start, all.TextStart = later[n-1].Start, later[n-1].TextStart
+		}
+		if n < len(later) {
+			all.End, all.TextEnd = later[n].Start, later[n].TextStart
+		}
+	}
+	for _, s := range c.Inserted {
+		if all.Start <= s.Start && s.End <= all.End {
+			all.Start, all.TextStart = s.End, s.TextEnd
+		}
+	}
+	return c.joined([]Span{{End: all.Start, TextEnd: all.TextStart},
+		{Start: all.End, End: len(c.Tokens), TextStart: all.TextEnd, TextEnd: len(c.Text)}})
 }
 
 // joined returns c without some parts.
@@ -132,43 +147,90 @@ func (c *Completion) joined(without []Span) *Completion {
 	return out
 }
 
-// Stored returns the inserted parts with their places in Text as JSON keeps it: a byte that is no UTF-8, such as part
-// of a character that the policy did not finish, becomes U+FFFD there, which has three.
-func (c *Completion) Stored() []Span {
-	if len(c.Inserted) == 0 || utf8.ValidString(c.Text) {
-		return c.Inserted
+// Stored returns the inserted parts and what an agent asked, with their places in Text as JSON keeps it: a byte that
+// is no UTF-8, such as part of a character that the policy did not finish, becomes U+FFFD there, which has three.
+func (c *Completion) Stored() ([]Span, *Asked) {
+	later := c.Later()
+	if len(c.Inserted) == 0 && len(later) == 0 || utf8.ValidString(c.Text) {
+		return c.Inserted, c.Asked
 	}
-	out := slices.Clone(c.Inserted)
-	at, grown := 0, 0
-	place := func(x *int) {
-		for at < *x {
-			r, size := utf8.DecodeRuneInString(c.Text[at:])
-			at += size
-			if r == utf8.RuneError && size == 1 {
-				grown += len(string(utf8.RuneError)) - 1
-			}
+	inserted, asked := slices.Clone(c.Inserted), c.Asked
+	if len(later) > 0 {
+		own := *asked
+		later = slices.Clone(later)
+		own.Later, asked = later, &own
+	}
+	stored := storedPlaces{text: c.Text}
+	begin := func(before int) { // conversations that begin up to there
+		for ; len(later) > 0 && later[0].TextStart <= before; later = later[1:] {
+			stored.place(&later[0].TextStart)
 		}
-		*x += grown
 	}
-	for i := range out {
-		place(&out[i].TextStart)
-		place(&out[i].TextEnd)
+	for i := range inserted {
+		begin(inserted[i].TextStart)
+		stored.place(&inserted[i].TextStart)
+		stored.place(&inserted[i].TextEnd)
 	}
-	return out
+	begin(len(c.Text))
+	return inserted, asked
 }
 
-// CheckInserted returns an error unless the inserted parts are in order, not empty, within the
-// completion and followed by a sampled token.
-func (c *Completion) CheckInserted() error {
-	at, text := 0, 0
-	for i, s := range c.Inserted {
-		if s.Start < at || s.End <= s.Start || s.End >= len(c.Tokens) ||
-			s.TextStart < text || s.TextEnd < s.TextStart || s.TextEnd > len(c.Text) {
-			return fmt.Errorf("inserted part %d, tokens %d to %d and bytes %d to %d, does not lie between sampled "+
-				"tokens: the completion has %d tokens and %d bytes", i+1, s.Start, s.End, s.TextStart, s.TextEnd,
-				len(c.Tokens), len(c.Text))
+// storedPlaces finds places of a text in the text that JSON keeps, in ascending order.
+type storedPlaces struct {
+	text      string
+	at, grown int
+}
+
+// place moves a place.
+func (s *storedPlaces) place(x *int) {
+	for s.at < *x {
+		r, size := utf8.DecodeRuneInString(s.text[s.at:])
+		s.at += size
+		if r == utf8.RuneError && size == 1 {
+			s.grown += len(string(utf8.RuneError)) - 1
 		}
-		at, text = s.End, s.TextEnd
+	}
+	*x += s.grown
+}
+
+// Check returns an error unless the inserted parts and the conversations are in order: each part lies within one
+// conversation, has a token and is followed by a sampled one, and each conversation has a prompt and a token.
+func (c *Completion) Check() error {
+	inserted, later := c.Inserted, c.Later()
+	at, text := 0, 0
+	for n := range len(later) + 1 {
+		end := Later{Start: len(c.Tokens), TextStart: len(c.Text)} // where the conversation ends
+		if n < len(later) {
+			end = later[n]
+		}
+		if n > 0 && len(later[n-1].Tokens) == 0 || len(later) > 0 && end.Start == at ||
+			end.Start < at || end.Start > len(c.Tokens) || end.TextStart < text || end.TextStart > len(c.Text) {
+			return fmt.Errorf("conversation %d, tokens %d to %d, has no prompt or no tokens, or is not in order: the "+
+				"completion has %d tokens and %d bytes", n+1, at, end.Start, len(c.Tokens), len(c.Text))
+		}
+		for ; len(inserted) > 0 && inserted[0].Start < end.Start; inserted = inserted[1:] {
+			s := inserted[0]
+			if s.Start < at || s.End <= s.Start || s.End >= end.Start ||
+				s.TextStart < text || s.TextEnd < s.TextStart || s.TextEnd > end.TextStart {
+				return c.notBetween(s)
+			}
+			at, text = s.End, s.TextEnd
+		}
+		at, text = end.Start, end.TextStart
+	}
+	if len(inserted) > 0 {
+		return c.notBetween(inserted[0])
+	}
+	if a := c.Asked; a != nil && (a.Final < 0 || a.Final > len(a.Later)) {
+		return fmt.Errorf("conversation %d is said to be the final one of %d", a.Final+1, 1+len(a.Later))
 	}
 	return nil
+}
+
+// notBetween is the error of a part.
+func (c *Completion) notBetween(s Span) error {
+	n := 1 + slices.Index(c.Inserted, s)
+	return fmt.Errorf("inserted part %d, tokens %d to %d and bytes %d to %d, does not lie between sampled tokens of a "+
+		"conversation: the completion has %d tokens and %d bytes", n, s.Start, s.End, s.TextStart, s.TextEnd,
+		len(c.Tokens), len(c.Text))
 }
