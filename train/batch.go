@@ -194,8 +194,8 @@ func (b *batch) sequences(lo int, bundles []bundle) model.Batch {
 	return out
 }
 
-// ofFirst sets dst [rows] to the elements of src, of which there is one for each sequence of rows r0 to r1, that belong
-// to the rows' first conversations.
+// ofFirst sets dst, an element for each of rows r0 to r1, to the elements of their first conversations in src, which
+// has one for each sequence.
 func (b *batch) ofFirst(dst, src []float32, r0, r1 int) {
 	at := 0
 	for i := r0; i < r1; i++ {

@@ -92,6 +92,8 @@ func TestAllMetricNames(t *testing.T) {
 				"spo/first_sampled_ratio"})},
 		"turns": {func(c *Config) { c.Sampling.Environment, c.Turns = echo{}, true },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns"})},
+		"conversations": {func(c *Config) { c.Sampling.Environment, c.Turns, c.Conversations = echo{}, true, 2 },
+			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns", "train/conversations"})},
 		"bypass": {func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1}}}
 		}, slices.Concat(data, clipped, rejected("seq_mean_k3"))},

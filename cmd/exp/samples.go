@@ -139,6 +139,12 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 			t.Rows[i] = append(t.Rows[i], append([]recorded.Span{}, s.Inserted...))
 		}
 	}
+	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Later) > 0 }) {
+		t.Columns = append(t.Columns, cli.Column{Key: "later", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], append([]recorded.Conversation{}, s.Later...))
+		}
+	}
 }
 
 // sampleQuery turns flags into a query and the name of the suite.
@@ -290,7 +296,7 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 	}
 }
 
-// writeTurns writes a completion, and apart from it what tools wrote.
+// writeTurns writes a completion, and apart from it what tools wrote and the prompts of further conversations.
 func writeTurns(p *cli.Page, s *recorded.Completion) {
 	parts := s.Parts()
 	if len(parts) == 0 {
@@ -298,12 +304,16 @@ func writeTurns(p *cli.Page, s *recorded.Completion) {
 	}
 	title := "  completion"
 	for _, x := range parts {
-		if x.Tool {
+		next := "  completion, continued"
+		switch {
+		case x.Tool:
 			title = "  tool"
+		case x.Prompt:
+			title, next = "  another conversation: prompt", "  completion"
 		}
 		fmt.Fprintln(p, term.Faint.Paint(title, p.Layout.Color))
 		p.Text("    ", strings.Trim(x.Text, "\n"))
-		title = "  completion, continued"
+		title = next
 	}
 }
 

@@ -36,6 +36,15 @@ type Completion struct {
 	LogProbs   []float32
 	Components map[string]float64 // named parts of the reward; nil if it has none
 	Inserted   []Span             // parts that tools wrote, in order
+	Later      []Conversation     // of an agent's episode, after the first, in order
+}
+
+// Conversation begins at a place of a completion: TokenIDs[Start] and Text[TextStart]. Tokens and Text are its prompt.
+type Conversation struct {
+	Start     int     `json:"start"`
+	TextStart int     `json:"text_start"`
+	Tokens    []int32 `json:"tokens"`
+	Text      string  `json:"text"`
 }
 
 // Span is a part of a completion: TokenIDs[Start:End] and Text[TextStart:TextEnd].
@@ -48,17 +57,24 @@ type Span struct {
 
 // Part is a piece of a completion's text.
 type Part struct {
-	Text string
-	Tool bool // a tool wrote it, and what stands around its answer
+	Text   string
+	Tool   bool // a tool wrote it, and what stands around its answer
+	Prompt bool // of a further conversation
 }
 
-// Parts cuts the text where the policy and tools take turns.
+// Parts cuts the text where the policy and tools take turns, and puts prompts before further conversations.
 func (c *Completion) Parts() []Part {
 	var list []Part
-	at := 0
+	at, later := 0, c.Later
 	add := func(end int, tool bool) {
+		for ; !tool && len(later) > 0 && later[0].TextStart <= min(end, len(c.Text)); later = later[1:] {
+			if x := later[0].TextStart; x > at {
+				list, at = append(list, Part{Text: c.Text[at:x]}), x
+			}
+			list = append(list, Part{Text: later[0].Text, Prompt: true})
+		}
 		if end > at && end <= len(c.Text) {
-			list = append(list, Part{c.Text[at:end], tool})
+			list = append(list, Part{Text: c.Text[at:end], Tool: tool})
 			at = end
 		}
 	}
@@ -91,7 +107,8 @@ type keptText struct {
 
 	Components map[string]float64 `json:"components"`
 
-	Inserted []Span `json:"inserted"`
+	Inserted []Span         `json:"inserted"`
+	Later    []Conversation `json:"later"`
 }
 
 // Completions reads a run's completions with their texts.
@@ -155,7 +172,7 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 	}
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
 	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
-	out.Components = kept.Components
+	out.Components, out.Later = kept.Components, kept.Later
 	return out, nil
 }
 

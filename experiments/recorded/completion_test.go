@@ -53,3 +53,18 @@ func TestCompletions(t *testing.T) {
 		t.Errorf("suites %q", suites)
 	}
 }
+
+// The text of an agent's conversations is cut where others speak, and each prompt stands before its conversation.
+func TestPartsOfConversations(t *testing.T) {
+	c := Completion{Text: "a[x]bcd[y]e", Inserted: []Span{{TextStart: 1, TextEnd: 4}, {TextStart: 7, TextEnd: 10}},
+		Later: []Conversation{{TextStart: 5, Text: "B"}, {TextStart: 6, Text: "C"}, {TextStart: 11, Text: "D"}}}
+	want := []Part{{Text: "a"}, {Text: "[x]", Tool: true}, {Text: "b"}, {Text: "B", Prompt: true}, {Text: "c"},
+		{Text: "C", Prompt: true}, {Text: "d"}, {Text: "[y]", Tool: true}, {Text: "e"}, {Text: "D", Prompt: true}}
+	if got := c.Parts(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	c.Later = nil
+	if got := c.Parts(); len(got) != 5 || got[2].Text != "bcd" {
+		t.Errorf("%q", got)
+	}
+}

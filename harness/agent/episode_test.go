@@ -234,9 +234,9 @@ func TestRoomOfConversations(t *testing.T) {
 	if got, _ := x.chat("", user(strings.Repeat("a", 54))); got != "400 context_length_exceeded <nil>" {
 		t.Errorf("%s", got)
 	}
-	for chars, room := range map[int]int{1: 100, 53: 100, 54: 99, 152: 1} {
-		if got, why := x.chat("", user(strings.Repeat("a", chars))); why != "length" || !strings.Contains(got, `"`+strings.Repeat("o", room)+`"`) {
-			t.Errorf("after %d characters: %s, %s", chars, got, why)
+	for _, tt := range []struct{ chars, room int }{{1, 100}, {53, 100}, {54, 99}, {152, 1}} {
+		if got, why := x.chat("", user(strings.Repeat("a", tt.chars))); why != "length" || !strings.Contains(got, `"`+strings.Repeat("o", tt.room)+`"`) {
+			t.Errorf("after %d characters: %s, %s", tt.chars, got, why)
 		}
 	}
 	if got, why := x.chat("", user(strings.Repeat("a", 153))); got != "400 too_many_turns <nil>" {

@@ -63,7 +63,7 @@ func toolsKeys() []Key {
 	})
 	agent := block(ofKind("agent"), at(Train, EvalGen), []Key{
 		{Path: toolsPath + "conversations", Kind: Enum, Words: []string{"one", "last", "all"}, Default: is("one"),
-			Help: "one: a request that does not continue an episode's conversation is an error; last, all: it begins " +
+			Help: "one: a request that does not continue the conversation is an error; last, all: it begins " +
 				"another, and the run learns from the last one, or from all of them"},
 		{Path: toolsPath + "max_conversations", Kind: Int, Default: is(8), Range: between(1, 1000),
 			Unit: "conversations", When: []Clause{only(toolsPath+"conversations", "all")},
@@ -158,9 +158,13 @@ const aboutAgents = `
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were
   drawn; what the agent said between them is context. A request must repeat what was said
   before it adds messages; thoughts may be left out of answers, and stay in the policy's
-  context. A request that does not is refused (one), or begins a conversation (last).
-  rollout.max_new_tokens covers all after the prompt; a request beyond it, or beyond
-  rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns).
+  context. A request that does not is refused (one), or begins another conversation: the only
+  one to learn from (last), or one of up to rollout.tools.max_conversations (all). Then a
+  request continues the one of which it repeats most, and the episode's reward is for all.
+  rollout.max_new_tokens covers all after a conversation's prompt. A later prompt may be longer
+  than data.max_prompt_tokens, with as many fewer tokens after it. A request beyond, or beyond
+  rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns,
+  too_many_conversations).
 
   Requests may set tools, max_tokens, stop and stream. Temperature and other parameters of
   sampling are the run's, whatever a request says. Where a request has tools, calls come back

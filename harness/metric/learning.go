@@ -121,7 +121,10 @@ func conversation() []Metric {
 				"not trained on"},
 		Metric{Name: "train/out_of_turns", Unit: Share, Per: "completions", Title: "Completions out of turns",
 			Absent: onlyTurns, Direction: eval.Down,
-			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"})
+			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"},
+		Metric{Name: "train/conversations", Unit: "conversations", Per: "completions", Title: "Conversations",
+			Absent:     "only runs that learn from all of an agent's conversations have it (rollout.tools.conversations)",
+			Definition: "number of an episode's conversations, mean over completions"})
 }
 
 // filtering describes which groups and completions a step trains on.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,8 +22,9 @@ import (
 )
 
 // agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
-// leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z.
-func agentProgram(fails bool) {
+// leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z; if it
+// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it.
+func agentProgram(mode string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -45,8 +47,16 @@ func agentProgram(fails bool) {
 			}
 			said = next
 		}
+		if mode == "delegates" && len(said) > 4 {
+			checked := askPolicy(task.BaseURL, []map[string]string{{"role": "user", "content": "check " + said}})
+			messages = append(messages, map[string]string{"role": "assistant", "content": said},
+				map[string]string{"role": "user", "content": fmt.Sprint(len(checked), " is few")})
+			if next := askPolicy(task.BaseURL, messages); next != "" {
+				said = next
+			}
+		}
 		switch vowels := strings.Count(said, "a") + strings.Count(said, "e") + strings.Count(said, "o"); {
-		case fails && strings.HasPrefix(said, "z"):
+		case mode == "fails" && strings.HasPrefix(said, "z"):
 			fmt.Printf("{\"id\": %q, \"error\": \"z is not playable\"}\n", task.ID)
 		case len(task.Prompt)%2 == 0:
 			fmt.Printf("{\"id\": %q}\n", task.ID)
@@ -95,6 +105,47 @@ func agentSets(t *testing.T, more ...string) []string {
 		"tokenizer={kind: file, path: ../../configs/tokenizers/stories}", "data.chat=" + template, "data.max_prompt_tokens=96",
 		"rollout.max_new_tokens=100", "eval.final.max_new_tokens=100", "model.arch.max_positions=200", "store.samples.train=all", "store.samples.eval=all",
 		"rollout.temperature=3", "eval.final.temperature=3", "compute.micro_batch_tokens=4096", "sft.steps=4"}, more...)
+}
+
+// A run learns from all conversations of its agent's episodes. Its record has their prompts, and it can be verified.
+func TestAgentConversations(t *testing.T) {
+	sets := agentSets(t, "rollout.tools.command=["+os.Args[0]+", agent-program, delegates]", "rollout.tools.max_turns=5",
+		"rollout.tools.conversations=all", "rollout.tools.max_conversations=2", "rollout.tools.workers=3")
+	l := newLab(t)
+	res, _ := l.execute(l.plan(1, sets...))
+	l.samplesAgain(l.plan(1, sets...))
+	if v := l.verify(l.plan(1, sets...), VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("%+v", v.Findings)
+	}
+	for _, scope := range []string{"train", "eval"} {
+		list, _, err := recorded.Completions{DB: l.db, Run: res.Run, Query: store.SampleQuery{Scope: scope}}.Read(context.Background(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		several, graded := 0, 0
+		for _, c := range list {
+			if len(c.Later) == 0 {
+				continue
+			}
+			several++
+			x := c.Later[0]
+			parts := c.Parts()
+			at := slices.IndexFunc(parts, func(p recorded.Part) bool { return p.Prompt })
+			if len(c.Later) > 1 || x.Start <= 0 || x.Start >= len(c.TokenIDs) || at != len(parts)-2 || parts[at].Text != x.Text ||
+				!strings.HasPrefix(x.Text, "[user] check ") || !strings.HasSuffix(x.Text, "[assistant] ") {
+				t.Fatalf("%s, sample %d: %+v, %q", c.Item, c.K, c.Later, parts)
+			}
+			if last := parts[at-1].Text; c.Reason != "as the agent says" {
+				graded++
+				if !strings.Contains(last, c.Answer) {
+					t.Errorf("%s, sample %d: the grader read %q, the last turn is %q", c.Item, c.K, c.Answer, last)
+				}
+			}
+		}
+		if several < len(list)/4 || graded == 0 {
+			t.Errorf("%s: %d of %d episodes have several conversations, the task's grader judged %d", scope, several, len(list), graded)
+		}
+	}
 }
 
 // A run with an agent has the same bits however many episodes are played at once and however the sampler is sized. Its

@@ -63,7 +63,7 @@ type keptSample struct {
 	Graded *string `json:"graded,omitempty"`
 	// Asked are the tokens of Prompt where an agent wrote it, and absent where it is the problem's.
 	Asked []int32 `json:"asked,omitempty"`
-	// Later are further conversations of an agent's episode; Final is the number of the one with the last turn, from 0.
+	// Later are further conversations of an agent's episode, and Final the number of the one with the last turn.
 	Later []rollout.Later `json:"later,omitempty"`
 	Final int             `json:"final,omitempty"`
 }

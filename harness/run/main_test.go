@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if len(os.Args) > 1 && os.Args[1] == "agent-program" {
-		agentProgram(len(os.Args) > 2)
+		agentProgram(append(os.Args, "")[2])
 		return
 	}
 	debug.SetGCPercent(400) // a fifteenth of the processor time goes into collecting garbage

@@ -93,7 +93,7 @@ func TestAgentVerdicts(t *testing.T) {
 func TestFirstDifference(t *testing.T) {
 	a := rollout.Completion{Asked: &rollout.Asked{Tokens: []int32{1}}, Tokens: []int32{2}, LogProbs: []float32{3}, Text: "x"}
 	for want, change := range map[string]func(c *rollout.Completion){
-		"prompt": func(c *rollout.Completion) { c.Asked = nil }, "tokens": func(c *rollout.Completion) { c.Tokens = nil },
+		"prompt": func(c *rollout.Completion) { c.Asked = &rollout.Asked{Tokens: []int32{1}, Later: []rollout.Later{{}}} }, "tokens": func(c *rollout.Completion) { c.Tokens = nil },
 		"logprobs": func(c *rollout.Completion) { c.LogProbs = nil }, "text": func(c *rollout.Completion) { c.Text = "" },
 		"record": func(c *rollout.Completion) { c.Finish = rollout.FinishStop },
 	} {

@@ -7,7 +7,7 @@ import (
 )
 
 // The digests of a step's rollouts depend on every token and log-prob, on where a completion ends, and on the prompts
-// that agents wrote.
+// that agents wrote in each of their conversations.
 func TestRolloutDigests(t *testing.T) {
 	of := func(list ...rollout.Completion) string {
 		all := make([]*rollout.Completion, len(list))
@@ -23,10 +23,19 @@ func TestRolloutDigests(t *testing.T) {
 	asked.Asked = &rollout.Asked{Tokens: []int32{1}}
 	otherwise := a
 	otherwise.Asked = &rollout.Asked{Tokens: []int32{2}}
+	several := func(change func(x *rollout.Asked)) rollout.Completion {
+		c := rollout.Completion{Tokens: []int32{1, 2, 4}, LogProbs: []float32{-1, -2, -3}}
+		c.Asked = &rollout.Asked{Tokens: []int32{1}, Later: []rollout.Later{{Start: 1, Tokens: []int32{5, 6}}}}
+		change(c.Asked)
+		return c
+	}
 	seen := map[string]int{}
 	for i, d := range []string{of(a, b), of(b, a), of(a), of(rollout.Completion{Tokens: []int32{1}, LogProbs: []float32{-1}},
 		rollout.Completion{Tokens: []int32{2, 3}, LogProbs: []float32{-2, -3}}), of(asked, b), of(otherwise, b),
-		of(rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -4}}, b)} {
+		of(rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -4}}, b),
+		of(several(func(x *rollout.Asked) {})), of(several(func(x *rollout.Asked) { x.Later[0].Start = 2 })),
+		of(several(func(x *rollout.Asked) { x.Later[0].Tokens = []int32{5, 7} })), of(several(func(x *rollout.Asked) { x.Final = 1 })),
+		of(several(func(x *rollout.Asked) { x.Later = nil }))} {
 		if j, ok := seen[d]; ok {
 			t.Errorf("steps %d and %d have the same digests", j, i)
 		}

@@ -133,6 +133,10 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 			return row, err
 		}
 	}
+	if later, _ := value(r, "later").([]any); len(later) > 0 {
+		return row, r.Errorf("later", "the row is an agent's episode of several conversations, from which recorded "+
+			"rollouts cannot learn; leave it out")
+	}
 	row.Inserted, err = insertedOf(r)
 	if err == nil && len(row.Inserted) > 0 && row.Tokens == nil {
 		err = r.Errorf("inserted", "the row has no tokens, so it cannot say which ones tools wrote")

@@ -177,6 +177,7 @@ func TestRecordedErrors(t *testing.T) {
 		"finish":         {`{"id": "x", "response": "1", "finish": "eos"}`, `field "finish": "eos" is none of stop, length and turns`},
 		"inserted":       {`{"id": "x", "tokens": [5, 6], "inserted": [[0, 2]]}`, "does not lie between sampled tokens"},
 		"far inserted":   {`{"id": "x", "tokens": [5, 6], "inserted": [{"start": 1, "end": 9}]}`, "inserted has tokens 1 to 9"},
+		"conversations":  {`{"id": "x", "tokens": [5, 6], "later": [{"start": 1}]}`, "an agent's episode of several conversations"},
 		"inserted text":  {`{"id": "x", "response": "1", "inserted": [[0, 1]]}`, "the row has no tokens"},
 		"bad inserted":   {`{"id": "x", "tokens": [5, 6], "inserted": [[0]]}`, `item 1 is neither [from, to] nor {"start": from, "end": to}`},
 		"messages":       {`{"prompt": [{"role": "user"}], "response": "1"}`, "it is not text; name the problem by its id"},

@@ -50,7 +50,7 @@ type completionRow struct {
 	Finish         string
 	Answer, Reason string
 	Prompt, Text   string
-	Turns          []recorded.Part // Text where tools wrote parts of it; nil: they did not
+	Turns          []recorded.Part // Text where others wrote parts of it; nil: they did not
 	Spans          []wordSpan      // of Text, with what another run's has not; nil: not compared
 	Kept           bool
 	Parts          []fact   // of the reward
@@ -238,9 +238,9 @@ func rowOf(c *recorded.Completion) completionRow {
 		Score: finite(c.Reward, 2), Tokens: strconv.FormatInt(c.OutTokens, 10), LogProb: finite(c.LogProbSum, 2),
 		Finish: c.Finish, Answer: c.Answer, Reason: c.Reason, Kept: c.Kept,
 		Prompt: reports.Visible(c.Prompt), Text: reports.Visible(c.Text)}
-	if len(c.Inserted) > 0 {
+	if len(c.Inserted)+len(c.Later) > 0 {
 		for _, p := range c.Parts() {
-			row.Turns = append(row.Turns, recorded.Part{Text: reports.Visible(p.Text), Tool: p.Tool})
+			row.Turns = append(row.Turns, recorded.Part{Text: reports.Visible(p.Text), Tool: p.Tool, Prompt: p.Prompt})
 		}
 	}
 	if c.Step > 0 {

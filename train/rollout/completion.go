@@ -230,7 +230,7 @@ func (c *Completion) Check() error {
 // notBetween is the error of a part.
 func (c *Completion) notBetween(s Span) error {
 	n := 1 + slices.Index(c.Inserted, s)
-	return fmt.Errorf("inserted part %d, tokens %d to %d and bytes %d to %d, does not lie between sampled tokens of a "+
-		"conversation: the completion has %d tokens and %d bytes", n, s.Start, s.End, s.TextStart, s.TextEnd,
+	return fmt.Errorf("inserted part %d, tokens %d to %d and bytes %d to %d, does not lie between sampled tokens of "+
+		"one conversation: the completion has %d tokens and %d bytes", n, s.Start, s.End, s.TextStart, s.TextEnd,
 		len(c.Tokens), len(c.Text))
 }
