@@ -123,7 +123,7 @@ func conversation() []Metric {
 			Absent: onlyTurns, Direction: eval.Down,
 			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"},
 		Metric{Name: "train/conversations", Unit: "conversations", Per: "completions", Title: "Conversations",
-			Absent:     "only runs that learn from all of an agent's conversations have it (rollout.tools.conversations)",
+			Absent:     "runs have it that learn from all conversations of an agent (rollout.tools.conversations)",
 			Definition: "number of an episode's conversations, mean over completions"})
 }
 
