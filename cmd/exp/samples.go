@@ -306,6 +306,8 @@ func writeTurns(p *cli.Page, s *recorded.Completion) {
 	for _, x := range parts {
 		next := "  completion, continued"
 		switch {
+		case x.Tool && s.Agent:
+			title = "  agent"
 		case x.Tool:
 			title = "  tool"
 		case x.Prompt:

@@ -36,7 +36,8 @@ type Completion struct {
 	LogProbs   []float32
 	Components map[string]float64 // named parts of the reward; nil if it has none
 	Inserted   []Span             // parts that tools wrote, in order
-	Later      []Conversation     // of an agent's episode, after the first, in order
+	Agent      bool               // an agent asked the policy, and wrote those parts
+	Later      []Conversation     // of its episode, after the first, in order
 }
 
 // Conversation begins at a place of a completion: TokenIDs[Start] and Text[TextStart]. Tokens and Text are its prompt.
@@ -58,7 +59,7 @@ type Span struct {
 // Part is a piece of a completion's text.
 type Part struct {
 	Text   string
-	Tool   bool // a tool wrote it, and what stands around its answer
+	Tool   bool // a tool wrote it, and what stands around its answer, or an agent
 	Prompt bool // of a further conversation
 }
 
@@ -108,6 +109,7 @@ type keptText struct {
 	Components map[string]float64 `json:"components"`
 
 	Inserted []Span         `json:"inserted"`
+	Asked    []int32        `json:"asked"`
 	Later    []Conversation `json:"later"`
 }
 
@@ -172,7 +174,7 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 	}
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
 	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
-	out.Components, out.Later = kept.Components, kept.Later
+	out.Components, out.Later, out.Agent = kept.Components, kept.Later, kept.Asked != nil
 	return out, nil
 }
 

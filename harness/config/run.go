@@ -277,6 +277,9 @@ func (t Tools) Used() bool { return t.Kind != None && t.Kind != "" }
 // Program reports whether a program of the user's is asked, or asks.
 func (t Tools) Program() bool { return t.Kind == "command" || t.Agent() }
 
+// Most returns the most conversations of a completion.
+func (t Tools) Most() int { return max(1, t.MaxConversations) }
+
 // Agent reports whether a program asks the policy.
 func (t Tools) Agent() bool { return t.Kind == "agent" }
 

@@ -143,7 +143,7 @@ func (r Run) Estimate() (Estimate, error) {
 		e.Teachers = append(e.Teachers, Teacher{x.name, x.parameters()})
 	}
 	longest := longestOf(config.Train, c, arch)
-	e.Tokens, e.Sampled = e.Completions*longest, sampledPerStep(c)
+	e.Tokens, e.Sampled = e.Completions*c.Rollout.Tools.Most()*longest, sampledPerStep(c)
 	e.onGPU = device.UsesGPU(c)
 	if ranks > 1 {
 		e.Ranks = ranks
@@ -348,7 +348,8 @@ const (
 // keptCompletions returns the most bytes that the store keeps of a run's training completions.
 func keptCompletions(c *config.Run) int64 {
 	n := float64(c.Train.Steps) * float64(c.Train.PromptsPerStep) * float64(c.Rollout.N) * c.Store.Samples.Train
-	return int64(n * float64(c.Rollout.MaxNewTokens*keptTokenBytes+keptCompletionBytes))
+	most := c.Rollout.MaxNewTokens + (c.Rollout.Tools.Most()-1)*(c.Data.MaxPromptTokens+c.Rollout.MaxNewTokens)
+	return int64(n * float64(most*keptTokenBytes+keptCompletionBytes))
 }
 
 // bytesPerToken is the assumed length of a token's text.

@@ -64,7 +64,7 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: w.Ranks, shared: w.Tensor,
 		offload: at.Offload, cacheTokens: at.CacheTokens,
 		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
-		sequences: float64(c.Train.PromptsPerStep * r.N), onGPU: device.UsesGPU(c)}
+		sequences: float64(c.Train.PromptsPerStep * r.N * r.Tools.Most()), onGPU: device.UsesGPU(c)}
 	fresh := float64(min(r.MaxNewTokens, longest))
 	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
 	s := p

@@ -70,6 +70,10 @@ func callsPlan(t config.Tools) []string {
 	if !t.Used() {
 		return nil
 	}
+	several := ""
+	if n := t.Most(); n > 1 {
+		several = fmt.Sprintf(" in up to %d conversations", n)
+	}
 	who := fmt.Sprintf("Python in the sandbox, %v of processor time and %s for a program", t.CPULimit,
 		quantity.Bytes(t.MemLimit))
 	switch t.Kind {
@@ -77,8 +81,8 @@ func callsPlan(t config.Tools) []string {
 		who = "the program " + strings.Join(t.Command, " ")
 	case "agent":
 		return []string{fmt.Sprintf("the agent %s asks the policy, %s at once", strings.Join(t.Command, " "),
-			quantity.Plural(t.Workers, "episode")), fmt.Sprintf("at most %s each, within rollout.max_new_tokens",
-			quantity.Plural(t.MaxTurns, "turn"))}
+			quantity.Plural(t.Workers, "episode")), fmt.Sprintf("at most %s each%s, within rollout.max_new_tokens",
+			quantity.Plural(t.MaxTurns, "turn"), several)}
 	}
 	how := map[string]string{toolcall.Hermes: "JSON in <tool_call> tags; the chat template writes the answers",
 		toolcall.Fence: "fenced blocks of Python; answers are fenced blocks of output",

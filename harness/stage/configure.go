@@ -115,7 +115,7 @@ func TrainConfig(c *config.Run) train.Config {
 		PromptsPerStep: c.Train.PromptsPerStep, PromptsPerUpdate: c.Train.PromptsPerUpdate,
 		Samples: c.Rollout.N, Steps: c.Train.Steps, Epochs: c.Algo.Epochs, Shuffled: c.Data.Order == "shuffled",
 		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout),
-		Turns: c.Rollout.Tools.Used(), Conversations: c.Rollout.Tools.MaxConversations, Staleness: c.Rollout.Staleness,
+		Turns: c.Rollout.Tools.Used(), Conversations: c.Rollout.Tools.Most(), Staleness: c.Rollout.Staleness,
 		MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute, Slices: c.Train.Slices,
 		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,

@@ -52,6 +52,7 @@ type completionRow struct {
 	Prompt, Text   string
 	Turns          []recorded.Part // Text where others wrote parts of it; nil: they did not
 	Spans          []wordSpan      // of Text, with what another run's has not; nil: not compared
+	Agent          bool            // an agent said those parts
 	Kept           bool
 	Parts          []fact   // of the reward
 	Graders        []grader // if there are several
@@ -236,7 +237,7 @@ func (s *Server) completionRows(
 func rowOf(c *recorded.Completion) completionRow {
 	row := completionRow{Item: c.Item, K: strconv.Itoa(c.K), Verdict: c.Verdict(), Class: verdictClass(c.Verdict()),
 		Score: finite(c.Reward, 2), Tokens: strconv.FormatInt(c.OutTokens, 10), LogProb: finite(c.LogProbSum, 2),
-		Finish: c.Finish, Answer: c.Answer, Reason: c.Reason, Kept: c.Kept,
+		Finish: c.Finish, Answer: c.Answer, Reason: c.Reason, Kept: c.Kept, Agent: c.Agent,
 		Prompt: reports.Visible(c.Prompt), Text: reports.Visible(c.Text)}
 	if len(c.Inserted)+len(c.Later) > 0 {
 		for _, p := range c.Parts() {
