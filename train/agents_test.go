@@ -296,3 +296,33 @@ func TestGradientOfConversations(t *testing.T) {
 		}
 	}
 }
+
+// Each conversation has dropout masks of its own, the first one those of a completion that has no others.
+func TestDropoutOfConversations(t *testing.T) {
+	tr := &Trainer{Parts: Parts{Seed: hashSeed(1)}}
+	later := []rollout.Later{{Start: 1, Tokens: []int32{1}}, {Start: 2, Tokens: []int32{1}}}
+	several := &Trajectory{Problem: &rollout.Problem{ID: "p"}, Completion: &rollout.Completion{Tokens: make([]int32, 3), Asked: &rollout.Asked{Later: later}}}
+	one := &Trajectory{Problem: &rollout.Problem{ID: "p"}, Completion: &rollout.Completion{Tokens: make([]int32, 3)}}
+	other := &Trajectory{Problem: &rollout.Problem{ID: "p"}, Sample: 1, Completion: one.Completion}
+	b := &batch{traj: []*Trajectory{other, several, one}}
+	seeds := tr.dropoutSeeds(b, 0, 3, "x")
+	if len(seeds) != 5 || seeds[1] != seeds[4] || !slices.Equal(tr.dropoutSeeds(b, 1, 3, "x"), seeds[1:]) {
+		t.Errorf("seeds %v", seeds)
+	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(seeds)))
+	if len(distinct) != 4 {
+		t.Errorf("%d distinct seeds of %v", len(distinct), seeds)
+	}
+}
+
+// Workspaces are sized for all conversations of an episode at full length: three of 20 tokens, 6 of them a prompt.
+func TestRowsOfConversations(t *testing.T) {
+	c := toyConfig(GRPO)
+	c.Sampling.MaxNewTokens = 14
+	one := c.Rows(20)
+	c.Conversations = 3
+	if r := c.Rows(20); r.Longest != 60 || r.New != 54 || r.prompt() != 6 || r.prompt() != one.prompt() ||
+		r.Scored().Sequences != min(3*one.Scored().Sequences, r.Scored().Tokens/2+1) {
+		t.Errorf("%+v, with room for %+v; of one conversation %+v", r, r.Scored(), one.Scored())
+	}
+}

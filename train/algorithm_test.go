@@ -17,7 +17,11 @@ import (
 // a toy.
 func variants() map[string]func(c *Config) {
 	all := map[string]func(c *Config){
-		"pf_ppo":   func(c *Config) { c.Advantage, c.Settings = "gae", with(c.Settings, "pf_ppo.method", "pow") },
+		"pf_ppo": func(c *Config) { c.Advantage, c.Settings = "gae", with(c.Settings, "pf_ppo.method", "pow") },
+		"vapo": func(c *Config) {
+			c.Advantage, c.SFTWeight = "gae", 0.1
+			c.Settings = with(c.Settings, "lambda_alpha", 0.5, "critic.lambda", 1.0, "clip.high", 0.28)
+		},
 		"overlong": func(c *Config) { c.Overlong = rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1} },
 		"filter":   func(c *Config) { c.Filter = Filter{By: FilterScore, MaxBatches: 2} },
 		"filter by final reward": func(c *Config) {

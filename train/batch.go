@@ -204,9 +204,8 @@ func (b *batch) ofFirst(dst, src []float32, r0, r1 int) {
 	}
 }
 
-// toFirst is the reverse of ofFirst; further conversations get 0.
+// toFirst is the reverse of ofFirst: it sets elements of dst, and leaves those of further conversations.
 func (b *batch) toFirst(dst, src []float32, r0, r1 int) {
-	clear(dst)
 	at := 0
 	for i := r0; i < r1; i++ {
 		dst[at] = src[i-r0]

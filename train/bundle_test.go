@@ -4,11 +4,41 @@ import (
 	"slices"
 	"testing"
 
+	"exp/train/rl"
 	"exp/train/rollout"
 )
 
 // Neighbours with one prompt are computed together while they fit; a completion behind
 // another counts two tokens at least.
+// A completion of several conversations is a bundle of its own, with a sequence for each of them.
+func TestBundlesOfConversations(t *testing.T) {
+	all := []Trajectory{}
+	for i, later := range [][]rollout.Later{nil, nil, {{Start: 1, Tokens: []int32{8, 9}}, {Start: 2, Tokens: []int32{7}}}, nil, nil} {
+		all = append(all, Trajectory{Problem: &rollout.Problem{ID: "p"}, Sample: i, Prompt: []int32{1, 2, 3},
+			Verdict:    rollout.Verdict{Status: rollout.Graded},
+			Completion: &rollout.Completion{Tokens: []int32{4, 5, 6, 6}, LogProbs: make([]float32, 4), Asked: &rollout.Asked{Later: later}}})
+	}
+	b := newBatch(all, rl.Overlong{MaxResponse: 4, Buffer: 2, Penalty: 1}, nil)
+	got := b.bundles(0, 5, 100)
+	if want := []bundle{{2, 11, 2}, {3, 10, 3}, {5, 11, 2}}; !slices.Equal(got, want) {
+		t.Errorf("bundles %v, want %v", got, want)
+	}
+	if c := capacityOf(got); c.Tokens != 32 || c.Sequences != 7 {
+		t.Errorf("%+v", c)
+	}
+	if n := b.lengths(1, 4); !slices.Equal(n, []int{7, 10, 7}) {
+		t.Errorf("lengths %v", n)
+	}
+	m := b.sequences(0, got)
+	if want := []int32{1, 2, 3, 4, 8, 9, 5, 7, 6, 6}; !slices.Equal(m.Group, []int32{0, 0, 1, 2, 3, 4, 4}) ||
+		!slices.Equal(m.Prompt, []int32{3, 3, 3, 2, 1, 3, 3}) || !slices.Equal(m.Tokens[14:24], want) {
+		t.Errorf("%+v", m)
+	}
+	if want := []float32{-1, -1, 0, -1, -1}; !slices.Equal(b.score, want) { // the longest conversation counts
+		t.Errorf("scores %v, want %v", b.score, want)
+	}
+}
+
 func TestBundles(t *testing.T) {
 	type row struct {
 		prompt     int // first token of three

@@ -84,6 +84,8 @@ type Config struct {
 	Overlong   rl.Overlong
 	// MaskTruncated leaves completions that the token limit cut off out of every loss.
 	MaskTruncated bool
+	// SFTWeight is the weight of rl.RightTerm, the language-modelling loss of right completions.
+	SFTWeight float64
 	// TopEntropy is the share of a step's tokens, those with the greatest entropies, that the policy loss reads; 0
 	// and 1 are all.
 	TopEntropy float64

@@ -18,6 +18,7 @@ type gradients struct {
 // order. The loss is the policy loss and, unless that is whole, its optional terms:
 //
 //	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL - Likelihood.Learn·E[likelihood]
+//	  + SFTWeight·NLL of right completions
 type objective struct {
 	c           Config
 	n           rl.Counts
@@ -27,11 +28,14 @@ type objective struct {
 	kl, entropy float64
 	distill     rl.DistillStats
 	likely      float64
+	nll         float64 // of right completions
 
 	// Of the whole mini-batch; at and row count its tokens and rows added so far.
 	picked  []bool          // nil unless the loss picks tokens
 	rows    rl.RowConstants // empty unless the loss reads its groups
 	answer  []bool          // nil unless reference answers are learned
+	right   []bool          // nil unless right completions have a loss of their own
+	imitate int             // tokens of those
 	bypass  *bypass
 	at, row int
 }
@@ -57,6 +61,10 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	}
 	l.policy = l.start()
+	if c.SFTWeight != 0 {
+		l.right = b.right()
+		l.imitate = rl.CountRight(b.mask, b.rows, l.right)
+	}
 	if c.Correction.Bypass == 0 && l.policy.Pick == nil && l.policy.Constants == nil {
 		return l
 	}
@@ -122,6 +130,9 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 		rl.AnswerTerm(g.logProb, p.LogProb, l.answer[l.at:end], p.Rows, l.c.Likelihood.Measure, l.c.Likelihood.Learn,
 			l.n.Rows, &l.likely)
 	}
+	if l.imitate > 0 {
+		rl.RightTerm(g.logProb, p.LogProb, p.Mask, p.Rows, l.right[l.row:last], l.c.SFTWeight, l.imitate, &l.nll)
+	}
 	l.at, l.row = end, last
 	if x.K > 0 {
 		l.c.Distill.ForwardKL(g.student, x, p.Mask, p.Coef, &l.distill)
@@ -146,6 +157,9 @@ func (l *objective) metrics() []rl.Metric {
 	}
 	if l.answer != nil {
 		m = append(m, rl.Metric{Name: "actor/answer_likelihood", Value: l.likely})
+	}
+	if l.imitate > 0 {
+		m = append(m, rl.Metric{Name: "actor/sft_loss", Value: l.nll})
 	}
 	if l.whole {
 		return m

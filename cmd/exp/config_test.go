@@ -21,8 +21,8 @@ func TestConfigForPrograms(t *testing.T) {
 		{[]string{"schema", "task.countdown"}, "exp.config.schema/1", 7, "", "3"},
 		{[]string{"explain", smokeConfig, "task.countdown.min_numbers"}, "exp.config.explain/1", 1, "2", "3"},
 		{[]string{"explain", smokeConfig, "task.countdown"}, "exp.config.explain/1", 7, "2", "3"},
-		{[]string{"explain", smokeConfig, "algo.lambda"}, "exp.config.explain/1", 1, "", "1"},
-		{[]string{"explain", "algo.lambda"}, "exp.config.explain/1", 1, "", "1"},
+		{[]string{"explain", smokeConfig, "algo.gamma"}, "exp.config.explain/1", 1, "", "1"},
+		{[]string{"explain", "algo.gamma"}, "exp.config.explain/1", 1, "", "1"},
 	} {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
 			got := call{}.run(append([]string{"config", "--json"}, tt.args...)...)

@@ -33,7 +33,7 @@ func TestCompleteRuns(t *testing.T) {
 		{"suites of a run", []string{"samples", "flowrl-a#0", "--suite", ""}, []string{"test@start", "test", "train"}},
 		{"field to sort by", []string{"ls", "--sort", "-cre"}, []string{"-created"}},
 		{"more columns", []string{"ls", "--cols", "seed,config.algo.k"}, []string{"seed,config.algo.kind"}},
-		{"groups", []string{"ls", "--group", "algo.la"}, []string{"algo.lambda"}},
+		{"groups", []string{"ls", "--group", "algo.la"}, []string{"algo.lambda", "algo.lambda_alpha"}},
 		{"no store", []string{"show", "--store", filepath.Join(dir, "nowhere"), ""}, nil},
 	}
 	for _, tt := range tests {

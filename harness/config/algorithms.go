@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"strings"
 
@@ -15,14 +16,19 @@ const notation = `A advantage, S score of a completion, mean and std over the co
   sg(x) = x without gradient; losses are per token unless a sum says otherwise`
 
 // algorithms returns the table of package rl with estimator and loss added to what a
-// row sets. Nothing else depends on the kind, so every setting of an algorithm is a key
-// that users can see and change.
+// row sets, and nil for +Inf, which is null in a configuration. Nothing else depends on the
+// kind, so every setting of an algorithm is a key that users can see and change.
 func algorithms() []rl.Algorithm {
 	list := rl.Algorithms()
 	for i, a := range list {
 		sets := maps.Clone(a.Sets)
 		if sets == nil {
 			sets = map[string]any{}
+		}
+		for path, v := range sets {
+			if f, ok := v.(float64); ok && math.IsInf(f, 1) {
+				sets[path] = nil
+			}
 		}
 		sets["algo.loss"] = a.Loss.Name
 		if a.Advantage.Name != "" {
@@ -83,7 +89,11 @@ func byKind(path string, d Default) Default {
 	var cases []Case
 	for _, a := range algorithms() {
 		if v, ok := a.Sets[path]; ok && !(d.hasFixed && reflect.DeepEqual(d.fixed, plain(v))) {
-			cases = append(cases, when(a.Name, is(v)))
+			x := is(v)
+			if v == nil {
+				x = null()
+			}
+			cases = append(cases, when(a.Name, x))
 		}
 	}
 	if cases == nil {

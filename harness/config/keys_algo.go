@@ -35,6 +35,10 @@ func algoKeys() []Key {
 		Range: atLeast(0), Stages: at(Train), When: token,
 		Help: "weight of the entropy bonus; the loss megatron takes -p log p of the sampled token, which does not " +
 			"estimate the entropy"})
+	keys = append(keys, Key{Path: "algo.sft_weight", Kind: Float, Default: byKind("algo.sft_weight", is(0.0)),
+		Range: atLeast(0), Stages: at(Train), When: token, Late: true,
+		Help: "weight of the mean negative log-prob of the tokens of right completions in the loss (VAPO's positive " +
+			"example LM loss); 0 is off"})
 	keys = append(keys, block(nil, at(Train), []Key{
 		{Path: "algo.aggregation", Kind: Enum, Default: byKind("algo.aggregation", is("token-mean")),
 			When: []Clause{{{Path: "algo.loss", Words: []string{"flowrl"}, Not: true},
@@ -62,8 +66,8 @@ func ownMeans() string {
 // blockOrder is the order of the estimators' keys in configurations, by the first part
 // of their names. Unlisted keys come last.
 func blockOrder() []string {
-	return []string{"scale_std", "gdpo", "token_baseline", "variance_proxies", "gamma", "lambda", "critic", "prime",
-		"pf_ppo"}
+	return []string{"scale_std", "gdpo", "token_baseline", "variance_proxies", "gamma", "lambda", "lambda_alpha",
+		"critic", "prime", "pf_ppo"}
 }
 
 // estimatorKeys returns the settings of estimators, including the critic's optimizer.

@@ -7,7 +7,7 @@ import (
 )
 
 // onlyCritic explains why critic metrics may be absent.
-const onlyCritic = "only algorithms with a critic have it (ppo, pf_ppo)"
+const onlyCritic = "only algorithms with a critic have it (ppo, vc_ppo, vapo, pf_ppo)"
 
 // lowestVariance is where the axis of explained variance begins; an untrained critic is
 // far below.

@@ -31,5 +31,9 @@ func likelihoods() []Metric {
 			Axis:   Axis{Label: "likelihood of the reference answer"},
 			Definition: "reward.likelihood.measure of the answers of a mini-batch under the current policy, summed " +
 				"and divided by its completions, before its coefficient reward.likelihood.learn"},
+		{Name: "actor/sft_loss", Unit: Nats, Per: "token", Title: "Loss of right completions", Direction: eval.Down,
+			Absent: "only algo.sft_weight adds it to the loss, and only a mini-batch with a right completion has it",
+			Definition: "negative log-prob of the tokens of a mini-batch's right completions under the current " +
+				"policy, mean over these tokens, before its coefficient algo.sft_weight"},
 	}
 }

@@ -2,6 +2,7 @@ package rl
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"sync"
 )
@@ -45,6 +46,16 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			"arXiv:1707.06347 eq. 7; GAE arXiv:1506.02438 eq. 16; dual clip arXiv:1912.09729 eq. 5",
 			"max(-A·r, -A·clip(r)); A by GAE, whitened over the step",
 			gaeEstimator(), ppoLoss(), with(gae, clipped)},
+		{"vc_ppo", "PPO whose critic learns whole returns, alone at first", "arXiv:2503.01491",
+			"as ppo, with returns by lambda 1 and advantages by lambda 0.95; the paper's critic learns alone for " +
+				"100 steps: critic.warmup_steps",
+			gaeEstimator(), ppoLoss(), with(gae, clipped, sets{"algo.lambda": 0.95, "algo.critic.lambda": 1.0})},
+		{"vapo", "VC-PPO with a lambda that grows with length, clip-higher and a loss on right completions",
+			"arXiv:2504.05118 §4",
+			"as vc_ppo, A by lambda 1 - 1/(alpha·length); plus sft_weight · the mean -logprob of right completions; " +
+				"the paper's critic learns alone for 50 steps",
+			gaeEstimator(), ppoLoss(), with(gae, clipped, sets{"algo.lambda_alpha": 0.05, "algo.critic.lambda": 1.0,
+				"algo.clip.high": 0.28, "algo.clip.dual": math.Inf(1), "algo.sft_weight": 0.1})},
 		{"pf_ppo", "PPO on completions resampled by their scores", "arXiv:2409.06957",
 			"as ppo, on rows resampled with weight |S|^power",
 			gaeEstimator(), ppoLoss(), with(gae, clipped,

@@ -1,6 +1,7 @@
 package rl
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 )
@@ -85,6 +86,61 @@ func TestGAEIsDiscountedSum(t *testing.T) {
 				if got := adv[kept[a]]; !near(got, want, 1e-13) {
 					t.Fatalf("seed %d: row %d token %d: %g, want %g", seed, i, kept[a], got, want)
 				}
+			}
+		}
+	}
+}
+
+// By hand: with alpha 0.5, a row of four unmasked tokens has lambda 1 - 1/2, one of three 1 - 1/1.5, and one of a token
+// lambda 0, since 1 - 1/0.5 is negative.
+func TestAdaptiveGAE(t *testing.T) {
+	mask := []bool{on, on, off, on, on, on, on, on, on}
+	reward := []float64{0, 0, 0, 0, 1, 1, 0, 0, 1}
+	value := []float64{0.1, 0.2, 9, 0.3, 0.4, 0.6, 0.5, 0.5, 0.25}
+	rows := Rows{0, 5, 6, 9}
+	adv, ret := make([]float64, 9), make([]float64, 9)
+	AdaptiveGAE(adv, ret, reward, value, mask, rows, 1, 0.5)
+	want := make([]float64, 9)
+	for i, lambda := range []float64{0.5, 0, 1. / 3} {
+		lo, hi := rows[i], rows[i+1]
+		GAE(want[lo:hi], make([]float64, hi-lo), reward[lo:hi], value[lo:hi], mask[lo:hi], Rows{0, hi - lo}, 1, lambda)
+	}
+	want[0] = 0.1 + 0.5*(0.1+0.5*(0.1+0.5*0.6)) // the errors are 0.1, 0.1, 0.1 and 0.6
+	for i := range want {
+		if !near(adv[i], want[i], 1e-15) || mask[i] && !near(ret[i], want[i]+value[i], 1e-15) {
+			t.Errorf("token %d: adv, ret = %g, %g, want %g, %g", i, adv[i], ret[i], want[i], want[i]+value[i])
+		}
+	}
+}
+
+// The critic may learn returns of another lambda than the advantages have.
+func TestDecoupledGAE(t *testing.T) {
+	s := &Graded{Batch: &Batch[float32]{Rows: Rows{0, 3}, Mask: []bool{on, on, on}, Adv: make([]float32, 3)},
+		Reward: []float32{0, 0, 1}, Value: []float32{0.1, 0.2, 0.5}, Ret: make([]float32, 3)}
+	c := Defaults("gae", "ppo")
+	for _, tt := range []struct {
+		lambda, alpha, critic float64
+		ret                   [3]float32
+		adv                   [3]float64 // before they are whitened
+	}{
+		{0.5, 0, math.Inf(1), [3]float32{0.475, 0.75, 1}, [3]float64{0.375, 0.55, 0.5}},
+		{0.5, 0, 1, [3]float32{1, 1, 1}, [3]float64{0.375, 0.55, 0.5}},
+		{0.5, 2. / 3, 1, [3]float32{1, 1, 1}, [3]float64{0.375, 0.55, 0.5}}, // lambda 1 - 1/(2/3 · 3)
+		{0.9, 2. / 3, math.Inf(1), [3]float32{0.475, 0.75, 1}, [3]float64{0.375, 0.55, 0.5}},
+	} {
+		c["lambda"], c["lambda_alpha"], c["critic.lambda"] = tt.lambda, tt.alpha, tt.critic
+		if err := gaeEstimator().Estimate(s, c); err != nil {
+			t.Fatal(err)
+		}
+		mean := (tt.adv[0] + tt.adv[1] + tt.adv[2]) / 3
+		var square float64
+		for _, x := range tt.adv {
+			square += (x - mean) * (x - mean)
+		}
+		for i, want := range tt.adv {
+			want = (want - mean) / math.Sqrt(square/2)
+			if math.Abs(float64(s.Adv[i])-want) > 1e-5 || math.Abs(float64(s.Ret[i]-tt.ret[i])) > 1e-6 {
+				t.Errorf("%+v: token %d has advantage %v, want %v, return %v", tt, i, s.Adv[i], want, s.Ret[i])
 			}
 		}
 	}

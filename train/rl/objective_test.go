@@ -69,6 +69,7 @@ func objectives[T Float]() map[string]objective[T] {
 	}
 	addPolicyObjectives(list)
 	addLikelihoods(list)
+	addRight(list)
 	for name, c := range flowRLConfigs() {
 		o := objective[T]{by: logProb, along: oldLogProb, start: func(rows int) accumulator[T] {
 			var st FlowRLStats

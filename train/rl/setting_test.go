@@ -2,6 +2,7 @@ package rl
 
 import (
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"testing"
@@ -91,7 +92,7 @@ func TestSettingsAreRead(t *testing.T) {
 	if a.Float(discount) != 0.5 || b.Float(discount) != 0.25 || b.Int(CriticWarmup) != 3 || Settings(nil).With(FlowLogZ, true).Bool(FlowLogZ) != true {
 		t.Errorf("%v, %v", a, b)
 	}
-	if c := Defaults("gae", "dro"); !maps.Equal(c, Settings{"gamma": 1.0, "lambda": 1.0, "critic.warmup_steps": 0, "critic.clip_value": 0.5, "pf_ppo.method": "none", "pf_ppo.power": 2.0}) {
+	if c := Defaults("gae", "dro"); !maps.Equal(c, Settings{"gamma": 1.0, "lambda": 1.0, "critic.warmup_steps": 0, "critic.clip_value": 0.5, "lambda_alpha": 0.0, "critic.lambda": math.Inf(1), "pf_ppo.method": "none", "pf_ppo.power": 2.0}) {
 		t.Errorf("defaults %v", c)
 	}
 	for name, read := range map[string]func(){
