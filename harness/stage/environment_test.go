@@ -38,6 +38,23 @@ func TestOfPolicy(t *testing.T) {
 	}
 }
 
+// The last turn is graded, also where it stands in another conversation and an agent inserted nothing.
+func TestGradedText(t *testing.T) {
+	c := &config.Run{}
+	c.Rollout.Tools.Kind = "agent"
+	x := &rollout.Completion{Text: "so 42or 43", Tokens: []int32{1, 2}, Asked: &rollout.Asked{Tokens: []int32{3}}}
+	if got := GradedText(c, x); got != nil {
+		t.Errorf("of one turn: %q, want nil", *got)
+	}
+	x.Asked.Later = []rollout.Later{{Start: 1, TextStart: 5, Tokens: []int32{4}}}
+	for final, want := range []string{"so 42", "or 43"} {
+		x.Asked.Final = final
+		if got := GradedText(c, x); got == nil || *got != want {
+			t.Errorf("conversation %d: %v, want %q", final, got, want)
+		}
+	}
+}
+
 // A mark that is a special token would never be found in a text.
 func TestCheckCalls(t *testing.T) {
 	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), nil)
