@@ -289,13 +289,14 @@ func (l *learner) prefer(p *passes, x *preferences) {
 
 // metrics returns what is known of a step's pairs, as means over them; entropy is a mean over their tokens.
 func (x *preferences) metrics() []rl.Metric {
-	var loss, right, margin, entropy float64
+	var loss, right, margin, entropy, odds float64
 	var reward, logProb [2]float64
 	tokens := 0
 	for row := 0; row < len(x.b.traj); row += 2 {
 		p, sides := x.pair(row)
 		loss += p.Loss
 		margin += p.Margin()
+		odds += p.LogOdds
 		if p.Margin() > 0 {
 			right++
 		}
@@ -313,16 +314,20 @@ func (x *preferences) metrics() []rl.Metric {
 	}
 	n := float64(len(x.b.traj) / 2)
 	loss /= n
-	var imitated []rl.Metric
+	var more []rl.Metric
+	if x.cfg.Loss == rl.OddsRatio {
+		more = []rl.Metric{{Name: "prefer/log_odds", Value: odds / n},
+			{Name: "prefer/odds_loss", Value: loss / x.cfg.Beta}}
+	}
 	if x.cfg.Imitate > 0 {
 		nll := -logProb[0] / float64(x.chosen)
 		loss += float64(x.cfg.Imitate * nll)
-		imitated = []rl.Metric{{Name: "prefer/nll", Value: nll}}
+		more = append(more, rl.Metric{Name: "prefer/nll", Value: nll})
 	}
 	return append([]rl.Metric{{Name: "prefer/loss", Value: loss}, {Name: "prefer/accuracy", Value: right / n},
 		{Name: "prefer/margin", Value: margin / n}, {Name: "prefer/reward_chosen", Value: reward[0] / n},
 		{Name: "prefer/reward_rejected", Value: reward[1] / n},
 		{Name: "prefer/log_prob_chosen", Value: logProb[0] / n},
 		{Name: "prefer/log_prob_rejected", Value: logProb[1] / n},
-		{Name: "prefer/entropy", Value: entropy / float64(tokens)}}, imitated...)
+		{Name: "prefer/entropy", Value: entropy / float64(tokens)}}, more...)
 }

@@ -118,6 +118,7 @@ func TestPreferLosses(t *testing.T) {
 		{"hinge", rl.PairConfig{Beta: 0.5, Loss: rl.Hinge}, true},
 		{"SimPO", rl.PairConfig{Beta: 2, Loss: rl.Sigmoid, PerToken: true, Target: 0.5}, false},
 		{"RPO", rl.PairConfig{Beta: 0.5, Loss: rl.Sigmoid, Imitate: 1}, true},
+		{"ORPO", rl.PairConfig{Beta: 0.5, Loss: rl.OddsRatio, PerToken: true, Imitate: 1}, false},
 	} {
 		c := preferConfig()
 		c.Loss, c.Reference = tt.loss, tt.reference
@@ -133,6 +134,14 @@ func TestPreferLosses(t *testing.T) {
 		for _, m := range last.Metrics {
 			if m.Name == "prefer/nll" {
 				nll = m.Value
+			}
+		}
+		if tt.loss.Loss == rl.OddsRatio { // the parts of the loss, and odds that grow
+			if a, b := metric(t, last, "prefer/loss"), nll+0.5*metric(t, last, "prefer/odds_loss"); math.Abs(a-b) > 1e-12 {
+				t.Errorf("loss %g, its parts %g", a, b)
+			}
+			if a, b := metric(t, first, "prefer/log_odds"), metric(t, last, "prefer/log_odds"); !(math.Abs(a) < 1 && b > 2) {
+				t.Errorf("log odds %g to %g", a, b)
 			}
 		}
 		if imitates := tt.loss.Imitate > 0; imitates != (nll >= 0) || nll > 0.6 {
@@ -195,8 +204,10 @@ func TestPreferGradient(t *testing.T) {
 		"sigmoid": {Beta: 0.7, Loss: rl.Sigmoid, Smoothing: 0.1},
 		"IPO":     {Beta: 0.7, Loss: rl.IPO, PerToken: true},
 		"hinge":   {Beta: 0.2, Loss: rl.Hinge, Imitate: 0.5},
+		"ORPO":    {Beta: 0.7, Loss: rl.OddsRatio, PerToken: true, Imitate: 1},
 	} {
 		c := preferConfig()
+		c.Reference = loss.Loss != rl.OddsRatio
 		c.Steps, c.PairsPerStep, c.Loss = 1, 3, loss
 		_, _, params := stepLoss(t, c, pairs, nil)
 		start, direction := make([]float32, len(params)), make([]float32, len(params))

@@ -23,14 +23,17 @@ func preferKeys() []Key {
 				"is longer than the model's positions is an error"},
 		{Path: "prefer.pairs_per_step", Kind: Int, Default: is(32), Range: atLeast(1), Unit: "pairs",
 			Help: "pairs per update"},
-		{Path: "prefer.loss", Kind: Enum, Words: []string{"sigmoid", "ipo", "hinge"}, Default: is("sigmoid"),
-			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, or SLiC's hinge"},
+		{Path: "prefer.loss", Kind: Enum, Words: []string{"sigmoid", "ipo", "hinge", "orpo"}, Default: is("sigmoid"),
+			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, SLiC's hinge, or ORPO's odds " +
+				"ratio"},
 		{Path: "prefer.beta", Kind: Float, Default: is(0.1), Range: above(0),
-			Help: "scale of an answer's log-ratio; smaller ones let the policy move further"},
+			Help: "scale of an answer's log-ratio; smaller ones let the policy move further. In orpo the weight of " +
+				"the odds ratio, lambda"},
 		{Path: "prefer.reference", Kind: Enum, Words: []string{ReferenceStart, ReferenceNone},
-			Default: is(ReferenceStart),
-			Help:    "policy below the ratio: the weights that the stage starts from, or none"},
+			Default: is(ReferenceStart), When: []Clause{except("prefer.loss", "orpo")},
+			Help: "policy below the ratio: the weights that the stage starts from, or none"},
 		{Path: "prefer.per_token", Kind: Bool, Default: by("prefer.loss", is(false), when("ipo", is(true))),
+			When: []Clause{except("prefer.loss", "orpo")},
 			Help: "divide an answer's log-ratio by its tokens"},
 		{Path: "prefer.smoothing", Kind: Float, Default: is(0.0), Range: between(0, 0).below(0.5),
 			When: []Clause{only("prefer.loss", "sigmoid")},
@@ -38,8 +41,9 @@ func preferKeys() []Key {
 		{Path: "prefer.target_margin", Kind: Float, Default: is(0.0), Range: atLeast(0),
 			When: []Clause{only("prefer.loss", "sigmoid")},
 			Help: "subtracted from the margin, SimPO's gamma"},
-		{Path: "prefer.sft_weight", Kind: Float, Default: is(0.0), Range: atLeast(0),
-			Help: "weight of the chosen answers' mean negative log-prob per token, added to the loss (RPO)"},
+		{Path: "prefer.sft_weight", Kind: Float, Default: by("prefer.loss", is(0.0), when("orpo", is(1.0))),
+			Range: atLeast(0),
+			Help:  "weight of the chosen answers' mean negative log-prob per token, added to the loss (RPO, ORPO)"},
 		{Path: "prefer.seed", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "root of the order of pairs; independent of the run's seed"},
 	})...)
@@ -112,7 +116,13 @@ func aboutPrefer(path string) string {
     DPO    loss: sigmoid           cDPO  smoothing: 0.1     RPO  sft_weight: 1
     IPO    loss: ipo               SLiC  loss: hinge
     SimPO  reference: none, per_token: true, beta: 2, target_margin: 1
+    ORPO   loss: orpo
 
     prefer: {steps: 200, source: pairs.parquet, max_tokens: 2048, optim: {lr: 5e-7}}
+
+  ORPO has no reference and no stage before it: it learns the chosen answers (sft_weight: 1) and
+  adds beta times -log sigmoid of the log odds ratio, of log-probs per token:
+
+    prefer: {steps: 200, source: pairs.parquet, loss: orpo, beta: 0.1, optim: {lr: 8e-6}}
 `
 }

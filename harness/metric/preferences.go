@@ -30,9 +30,17 @@ func preferences() []Metric {
 			Absent: only, Axis: Axis{Label: "log-prob"},
 			Definition: "the same of rejected answers (TRL: logps/rejected)"},
 		{Name: "prefer/nll", Unit: Nats, Per: "token", Title: "Negative log-prob of chosen answers",
-			Direction: eval.Down, Absent: "only with prefer.sft_weight above 0",
+			Direction: eval.Down, Absent: "only with prefer.sft_weight above 0, as in orpo",
 			Axis:       Axis{Label: "negative log-prob"},
 			Definition: "negative log-prob of a chosen answer's learned token, mean over the step's (TRL: nll_loss)"},
+		{Name: "prefer/log_odds", Unit: Nats, Per: "pair", Title: "Log odds ratio of preferences",
+			Absent: "only with prefer.loss: orpo", Axis: Axis{Label: "log odds ratio"},
+			Definition: "log of the odds of the chosen answer over the odds of the rejected one, mean over pairs; " +
+				"odds are p/(1-p), p the geometric mean of an answer's probabilities (TRL: log_odds_chosen)"},
+		{Name: "prefer/odds_loss", Unit: Nats, Per: "pair", Title: "Odds ratio loss of preferences",
+			Direction: eval.Down, Absent: "only with prefer.loss: orpo", Axis: Axis{Label: "loss"},
+			Definition: "-log sigmoid of a pair's log odds ratio, mean over pairs; prefer/loss has prefer.beta " +
+				"times it (TRL: log_odds_ratio, negative)"},
 		{Name: "prefer/entropy", Unit: Nats, Per: "token", Title: "Policy entropy on preferences", Absent: only,
 			Axis:       Axis{Label: "entropy"},
 			Definition: "entropy of the next-token distribution at both answers' tokens, mean over the step's"},

@@ -127,11 +127,12 @@ func (e *Env) preferredPairs(ctx context.Context, in Inputs) (list []train.Prefe
 // PreferConfig returns the settings of learning from preferences.
 func PreferConfig(c *config.Run) train.PreferConfig {
 	p := c.Prefer
+	loss := must(rl.ParsePairLoss(p.Loss))
 	return train.PreferConfig{
 		Steps: p.Steps, PairsPerStep: p.PairsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
 		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(p.Optim, p.Steps),
 		Reference: p.Reference == config.ReferenceStart,
-		Loss: rl.PairConfig{Beta: p.Beta, Loss: must(rl.ParsePairLoss(p.Loss)), Smoothing: p.Smoothing,
-			PerToken: p.PerToken, Target: p.TargetMargin, Imitate: p.SFTWeight},
+		Loss: rl.PairConfig{Beta: p.Beta, Loss: loss, Smoothing: p.Smoothing,
+			PerToken: p.PerToken || loss == rl.OddsRatio, Target: p.TargetMargin, Imitate: p.SFTWeight},
 	}
 }

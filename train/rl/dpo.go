@@ -9,13 +9,14 @@ type Preference struct {
 	Loss   float64 // of the pair, with the preferred row; else 0
 }
 
-// PairLoss is the loss of a pair in DPO.
+// PairLoss is the loss of a pair in DPO. All but Sigmoid and IPO are of pairs in files only.
 type PairLoss uint8
 
 const (
-	Sigmoid PairLoss = 1 + iota // -log σ(margin): DPO
-	IPO                         // (margin/beta - 1/(2·beta))²
-	Hinge                       // max(0, 1 - margin), of pairs in files only
+	Sigmoid   PairLoss = 1 + iota // -log σ(margin): DPO
+	IPO                           // (margin/beta - 1/(2·beta))²
+	Hinge                         // max(0, 1 - margin)
+	OddsRatio                     // -beta·log σ(log odds ratio): ORPO
 )
 
 // DPOConfig holds the settings of DPO; those of verl's recipe spin are in brackets.

@@ -10,6 +10,7 @@ import (
 // By hand. Chosen: D = 3 over 4 tokens; rejected: D = 1 over 2, without a reference -6 and -2.
 func TestPair(t *testing.T) {
 	σ := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+	odds := math.Log(math.Exp(-1.5)/(1-math.Exp(-1.5))) - math.Log(math.Exp(-1)/(1-math.Exp(-1)))
 	chosen, rejected := Side{LogProb: -6, Ref: -9, Tokens: 4}, Side{LogProb: -2, Ref: -3, Tokens: 2}
 	for _, tt := range []struct {
 		name                            string
@@ -25,6 +26,9 @@ func TestPair(t *testing.T) {
 		{"IPO per token", PairConfig{Beta: 0.5, Loss: IPO, PerToken: true}, false, 0.375, 0.25, 0.5625, -0.375, 0.75}, // (1/4 - 1)²
 		{"hinge", PairConfig{Beta: 0.25, Loss: Hinge}, false, 0.75, 0.25, 0.5, -0.25, 0.25},
 		{"hinge is flat", PairConfig{Beta: 0.5, Loss: Hinge}, false, 1.5, 0.5, 0, 0, 0},
+		// Mean log-probs -3/2 and -1.
+		{"ORPO", PairConfig{Beta: 0.25, Loss: OddsRatio, PerToken: true}, true, -0.375, -0.25, -0.25 * math.Log(σ(odds)),
+			-0.25 * σ(-odds) / (1 - math.Exp(-1.5)) / 4, 0.25 * σ(-odds) / (1 - math.Exp(-1)) / 2},
 		{"SimPO", PairConfig{Beta: 2, Loss: Sigmoid, PerToken: true, Target: 0.5}, true, -3, -2, -math.Log(σ(-1.5)), -0.5 * σ(1.5), σ(1.5)},
 	} {
 		a, b := chosen, rejected
@@ -83,12 +87,70 @@ func TestPairIsTRLs(t *testing.T) {
 	}
 }
 
+// TRL 1.16.0's ORPOTrainer.odds_ratio_loss, in float64: its cast to float32 is taken out. Gradients are from torch's
+// autograd.
+func TestPairIsTRL116s(t *testing.T) {
+	text, err := os.ReadFile("testdata/pair_1.16.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []struct {
+		Name             string
+		Chosen, Rejected [3]float64 // log-prob, of the reference, tokens
+		Loss             float64
+		RewardChosen     float64 `json:"reward_chosen"`
+		RewardRejected   float64 `json:"reward_rejected"`
+		Slopes           [2]float64
+		LogOddsChosen    float64 `json:"log_odds_chosen"`
+		LogOddsRatio     float64 `json:"log_odds_ratio"`
+	}
+	configs := map[string]PairConfig{
+		"orpo": {Beta: 0.1, Loss: OddsRatio, PerToken: true},
+	}
+	if err := json.Unmarshal(text, &list); err != nil || len(list) != 5*len(configs) {
+		t.Fatalf("%d cases, %v", len(list), err)
+	}
+	for _, tt := range list {
+		c, sides := configs[tt.Name], [2]Side{}
+		for i, x := range [][3]float64{tt.Chosen, tt.Rejected} {
+			if sides[i] = (Side{x[0], x[1], int(x[2])}); c.Loss == OddsRatio {
+				sides[i].Ref = 0
+			}
+		}
+		got := c.Pair(sides[0], sides[1])
+		for i, x := range [][2]float64{{got.Loss, tt.Loss}, {got.Chosen, tt.RewardChosen}, {got.Rejected, tt.RewardRejected},
+			{got.Slopes[0], tt.Slopes[0]}, {got.Slopes[1], tt.Slopes[1]}, {got.LogOdds, tt.LogOddsChosen}} {
+			if !near(x[0], x[1], 1e-12) {
+				t.Errorf("%s %v %v: value %d is %g, want %g", tt.Name, tt.Chosen, tt.Rejected, i, x[0], x[1])
+			}
+		}
+		if c.Loss == OddsRatio && !near(-got.Loss/c.Beta, tt.LogOddsRatio, 1e-12) {
+			t.Errorf("log σ of the odds is %g, want %g", -got.Loss/c.Beta, tt.LogOddsRatio)
+		}
+	}
+}
+
+// The odds of a certain completion are finite, and flat.
+func TestOddsOfCertain(t *testing.T) {
+	c := PairConfig{Beta: 0.1, Loss: OddsRatio, PerToken: true}
+	got := c.Pair(Side{LogProb: 0, Tokens: 3}, Side{LogProb: -1e-9, Tokens: 2})
+	if !near(got.Loss, 0.1*math.Ln2, 1e-12) || got.Slopes != [2]float64{} || got.LogOdds != 0 {
+		t.Errorf("two certain sides: %+v", got)
+	}
+	// log((1-1e-6)/1e-6) = 13.8155, and log(e^-2/(1-e^-2)) = -1.854586542131141.
+	got = c.Pair(Side{LogProb: 0, Tokens: 3}, Side{LogProb: -4, Tokens: 2})
+	if !near(got.LogOdds, 13.815510057964274+1.854586542131141, 1e-6) || got.Slopes[0] != 0 || !(got.Slopes[1] > 0) {
+		t.Errorf("a certain side: %+v", got)
+	}
+}
+
 // Slopes are the derivatives of the loss by a token's log-prob, by central differences.
 func TestPairSlopes(t *testing.T) {
 	const h = 6e-6
 	for _, c := range []PairConfig{
 		{Beta: 0.1, Loss: Sigmoid}, {Beta: 3, Loss: Sigmoid, Smoothing: 0.1, PerToken: true, Target: 0.7}, {Beta: 0.2, Loss: IPO},
 		{Beta: 0.2, Loss: IPO, PerToken: true}, {Beta: 0.3, Loss: Hinge}, {Beta: 1, Loss: Hinge, PerToken: true},
+		{Beta: 0.1, Loss: OddsRatio, PerToken: true}, {Beta: 2, Loss: OddsRatio, PerToken: true},
 	} {
 		for _, s := range [][2]Side{{{-3, -4, 3}, {-7, -6.5, 5}}, {{-9, -2, 7}, {-1, -1.5, 2}}, {{-1, -30, 4}, {-50, -1, 9}}} {
 			got := c.Pair(s[0], s[1])
@@ -113,6 +175,7 @@ func TestPairPanics(t *testing.T) {
 		"smoothing": func() { PairConfig{Beta: 1, Loss: Sigmoid, Smoothing: 0.5}.Pair(ok, ok) },
 		"target":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Target: -1}.Pair(ok, ok) },
 		"weight":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Imitate: -1}.Pair(ok, ok) },
+		"odds":      func() { PairConfig{Beta: 1, Loss: OddsRatio}.Pair(ok, ok) },
 		"tokens":    func() { PairConfig{Beta: 1, Loss: Sigmoid}.Pair(ok, Side{}) },
 	} {
 		func() {
@@ -124,10 +187,10 @@ func TestPairPanics(t *testing.T) {
 			f()
 		}()
 	}
-	if _, err := ParsePairLoss("exo"); err == nil {
-		t.Error("exo is a loss")
+	if _, err := ParsePairLoss("dpo"); err == nil {
+		t.Error("dpo is a loss")
 	}
-	for i, name := range []string{"sigmoid", "ipo", "hinge"} {
+	for i, name := range []string{"sigmoid", "ipo", "hinge", "orpo"} {
 		if l, err := ParsePairLoss(name); err != nil || l != Sigmoid+PairLoss(i) {
 			t.Errorf("%s: %v, %v", name, l, err)
 		}

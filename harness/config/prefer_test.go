@@ -1,0 +1,42 @@
+package config
+
+import (
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// A loss sets the defaults of its paper, and keys that it does not read are refused.
+func TestPreferLosses(t *testing.T) {
+	text, err := os.ReadFile(recipes + "prefer_cpu.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.Replace(string(text), "  sft_weight: 1\n", "", 1)
+	for _, tt := range []struct {
+		sets  []string
+		want  Preferring
+		wrong map[string]string // set: error
+	}{
+		{nil, Preferring{Loss: "sigmoid", Reference: ReferenceStart}, nil},
+		{[]string{"prefer.loss=ipo"}, Preferring{Loss: "ipo", Reference: ReferenceStart, PerToken: true},
+			map[string]string{"prefer.smoothing=0.1": "prefer.smoothing has no effect: prefer.loss is ipo"}},
+		{[]string{"prefer.loss=orpo"}, Preferring{Loss: "orpo", SFTWeight: 1}, map[string]string{
+			"prefer.reference=start": "prefer.reference has no effect: prefer.loss is orpo", "prefer.per_token=true": "prefer.per_token has no effect: prefer.loss is orpo"}},
+	} {
+		in := Input{File: "x.yaml", Data: []byte(plain), Sets: tt.sets}
+		got := load(t, in).Run.Prefer
+		got = Preferring{Loss: got.Loss, Reference: got.Reference, PerToken: got.PerToken, Smoothing: got.Smoothing,
+			SFTWeight: got.SFTWeight}
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%q: %+v, want %+v", tt.sets, got, tt.want)
+		}
+		for set, want := range tt.wrong {
+			in.Sets = append(tt.sets, set)
+			if errs := failure(t, in); !strings.Contains(errs.Error(), want) {
+				t.Errorf("%q with %s: %v, want %q", tt.sets, set, errs, want)
+			}
+		}
+	}
+}
