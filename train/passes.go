@@ -78,6 +78,13 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 	}
 }
 
+// scoring lets passes without a workspace for it score rows in the one of training, until its result is called.
+func (p *passes) scoring(rows Rows) (end func()) {
+	budget := p.budget
+	p.infer, p.budget = p.train, min(budget, rows.TrainedTokens()) // what the steps need has room for it
+	return func() { p.infer, p.budget = nil, budget }
+}
+
 // logProbs returns m's log-probs [N] of the completion tokens of rows lo to hi.
 func (p *passes) logProbs(m *model.Model, b *batch, lo, hi int, temperature float64) []float32 {
 	out := make([]float32, b.rows[hi]-b.rows[lo])

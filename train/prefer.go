@@ -121,9 +121,7 @@ func (p *PreferParts) longest() (most int, err error) {
 // refer computes the log-probs of the pairs that the steps use under the model as it is.
 func (t *Prefer) refer(m *model.Model, rows Rows) (err error) {
 	defer ranks.Recover(&err)
-	p, budget := t.passes, t.passes.budget
-	p.infer, p.budget = p.train, min(budget, rows.TrainedTokens()) // what the steps need has room for it
-	defer func() { p.infer, p.budget = nil, budget }()
+	defer t.passes.scoring(rows)()
 	t.ref = make([]float64, 2*len(t.pairs))
 	done, left := make([]bool, len(t.pairs)), len(t.pairs)
 	for s := 1; s <= t.steps && left > 0; s++ {
@@ -139,7 +137,7 @@ func (t *Prefer) refer(m *model.Model, rows Rows) (err error) {
 		}
 		left -= len(list)
 		b := t.batch(list)
-		lp := p.logProbs(m, b, 0, len(b.traj), 1)
+		lp := t.passes.logProbs(m, b, 0, len(b.traj), 1)
 		for i, k := range list {
 			for side := range 2 {
 				t.ref[2*k+side], _ = b.rowLogProb(lp, 2*i+side)
@@ -154,17 +152,21 @@ func (t *Prefer) batch(list []int) *batch {
 	var rows []Trajectory
 	for _, k := range list {
 		x := &t.pairs[k]
-		q := &rollout.Problem{ID: x.ID}
-		for _, c := range []*rollout.Completion{x.Chosen, x.Rejected} {
-			copied := *c
-			copied.LogProbs = make([]float32, len(c.Tokens))
-			rows = append(rows, Trajectory{Problem: q, Prompt: x.Prompt, Completion: &copied,
-				Verdict: rollout.Verdict{Status: rollout.Graded}})
-		}
+		chosen, rejected := scoredRow(x.ID, x.Prompt, x.Chosen), scoredRow(x.ID, x.Prompt, x.Rejected)
+		rejected.Problem = chosen.Problem
+		rows = append(rows, chosen, rejected)
 	}
 	b := newBatch(rows, rl.Overlong{}, nil)
 	b.paired = true
 	return b
+}
+
+// scoredRow returns a completion in the form of a batch's rows. Its problem has nothing but the id.
+func scoredRow(id string, prompt []int32, c *rollout.Completion) Trajectory {
+	copied := *c
+	copied.LogProbs = make([]float32, len(c.Tokens))
+	return Trajectory{Problem: &rollout.Problem{ID: id}, Prompt: prompt, Completion: &copied,
+		Verdict: rollout.Verdict{Status: rollout.Graded}}
 }
 
 // rowLogProb returns the sum of a row's log-probs [N] over its learned tokens, and their number.
@@ -191,7 +193,7 @@ func (t *Prefer) Step() (rec *Step, err error) {
 	b := t.batch(chosen)
 	rec = &Step{Step: step, Of: t.steps}
 	x := t.preferences(b, chosen)
-	t.learner.prefer(t.passes, x)
+	t.learner.answer(t.passes, &x.answered, x.slopes)
 	norm, event := t.learner.update(step, t.cfg.Optim.rate(step))
 	if event != nil {
 		rec.Events = append(rec.Events, *event)
@@ -206,19 +208,24 @@ func (t *Prefer) Step() (rec *Step, err error) {
 	return rec, nil
 }
 
-// preferences are the pairs of a step, in the order of its slices.
-type preferences struct {
+// answered are the answers of a step in the order of its slices, with what the model says of them.
+type answered struct {
 	b              *sliced
-	cfg            rl.PairConfig
-	ref            map[*rollout.Problem][2]float64
-	chosen         int       // learned tokens of chosen completions
 	logProb, spent []float32 // [N] log-probs and entropies under the model before the update
+}
+
+// preferences are the pairs of a step.
+type preferences struct {
+	answered
+	cfg    rl.PairConfig
+	ref    map[*rollout.Problem][2]float64
+	chosen int // learned tokens of chosen completions
 }
 
 // preferences cuts a batch of the pairs in list into slices.
 func (t *Prefer) preferences(b *batch, list []int) *preferences {
-	x := &preferences{b: b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), cfg: t.cfg.Loss,
-		ref: map[*rollout.Problem][2]float64{}}
+	x := &preferences{answered: answered{b: b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle)},
+		cfg: t.cfg.Loss, ref: map[*rollout.Problem][2]float64{}}
 	if t.ref != nil {
 		for i, k := range list {
 			x.ref[b.traj[2*i].Problem] = [2]float64(t.ref[2*k:])
@@ -244,9 +251,15 @@ func (x *preferences) pair(row int) (p rl.Pair, sides [2]rl.Side) {
 	return x.cfg.Pair(sides[0], sides[1]), sides
 }
 
-// slopes adds the derivatives of the step's loss by the log-probs of the pair whose chosen completion is a row to
-// grad, which begins with its first token.
-func (x *preferences) slopes(row int, grad []float32) {
+// slopes sets grad to the derivatives of the step's loss by the log-probs of the pairs in rows r0 to r1, whose first
+// token grad begins with.
+func (x *preferences) slopes(r0, r1 int, grad []float32) {
+	for row := r0; row < r1; row += 2 {
+		x.pairSlopes(row, grad[x.b.rows[row]-x.b.rows[r0]:])
+	}
+}
+
+func (x *preferences) pairSlopes(row int, grad []float32) {
 	p, _ := x.pair(row)
 	n, first := float64(len(x.b.traj)/2), x.b.rows[row]
 	for i, slope := range p.Slopes {
@@ -262,8 +275,9 @@ func (x *preferences) slopes(row int, grad []float32) {
 	}
 }
 
-// prefer computes the gradient of the pairs' loss, and fills their log-probs and entropies.
-func (l *learner) prefer(p *passes, x *preferences) {
+// answer computes the gradient of a loss of answers, and fills their log-probs and entropies. slopes sets grad, which
+// begins with the first token of rows r0 to r1 and is 0, to the derivatives by the log-probs of their tokens.
+func (l *learner) answer(p *passes, x *answered, slopes func(r0, r1 int, grad []float32)) {
 	b, ws := x.b, p.train
 	x.logProb, x.spent = make([]float32, len(b.mask)), make([]float32, len(b.mask))
 	var grad []float32
@@ -275,9 +289,7 @@ func (l *learner) prefer(p *passes, x *preferences) {
 			p.read(x.spent[b.rows[r0]:], ws.Entropy())
 			take(&grad, ws.Rows())
 			p.write(ws.DEntropy(), grad)
-			for row := r0; row < r1; row += 2 {
-				x.slopes(row, grad[b.rows[row]-b.rows[r0]:])
-			}
+			slopes(r0, r1, grad)
 			p.write(ws.DLogProb(), grad)
 			l.m.Backward(ws, model.Upstream{Scores: true})
 		})
@@ -287,11 +299,23 @@ func (l *learner) prefer(p *passes, x *preferences) {
 	p.gather(kernels.Host(x.spent), tokens, 1)
 }
 
+// entropy returns the mean entropy at learned tokens.
+func (x *answered) entropy() float64 {
+	var sum float64
+	n := 0
+	for i, on := range x.b.mask {
+		if on {
+			sum += float64(x.spent[i])
+			n++
+		}
+	}
+	return sum / float64(n)
+}
+
 // metrics returns what is known of a step's pairs, as means over them; entropy is a mean over their tokens.
 func (x *preferences) metrics() []rl.Metric {
-	var loss, right, margin, entropy, odds float64
+	var loss, right, margin, odds float64
 	var reward, logProb [2]float64
-	tokens := 0
 	for row := 0; row < len(x.b.traj); row += 2 {
 		p, sides := x.pair(row)
 		loss += p.Loss
@@ -304,12 +328,6 @@ func (x *preferences) metrics() []rl.Metric {
 		reward[1] += p.Rejected
 		for i, s := range sides {
 			logProb[i] += s.LogProb
-			tokens += s.Tokens
-		}
-	}
-	for i, on := range x.b.mask {
-		if on {
-			entropy += float64(x.spent[i])
 		}
 	}
 	n := float64(len(x.b.traj) / 2)
@@ -329,5 +347,5 @@ func (x *preferences) metrics() []rl.Metric {
 		{Name: "prefer/reward_rejected", Value: reward[1] / n},
 		{Name: "prefer/log_prob_chosen", Value: logProb[0] / n},
 		{Name: "prefer/log_prob_rejected", Value: logProb[1] / n},
-		{Name: "prefer/entropy", Value: entropy / float64(tokens)}}, more...)
+		{Name: "prefer/entropy", Value: x.entropy()}}, more...)
 }
