@@ -104,7 +104,8 @@ func (p *UnpairedParts) longest() (most int, err error) {
 		case len(x.Prompt) == 0:
 			return 0, fmt.Errorf("prefer: answer %s has an empty prompt", x.ID)
 		case n > limit:
-			return 0, fmt.Errorf("prefer: answer %s ends after %d tokens, the model holds %d positions", x.ID, n, limit)
+			return 0, fmt.Errorf("prefer: answer %s ends after %d tokens, the model holds %d positions", x.ID, n,
+				limit)
 		case x.Completion.SampledTokens() == 0:
 			return 0, fmt.Errorf("prefer: answer %s has nothing to learn", x.ID)
 		default:

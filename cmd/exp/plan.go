@@ -176,6 +176,14 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 		printParts(say, p.Prefer.Chosen, "chosen  ")
 		printParts(say, p.Prefer.Rejected, "rejected")
 	}
+	if p.Answers != nil {
+		say("prefer", "%s", p.Answers)
+		if advice := p.Answers.Advice(); advice != "" {
+			say("", "%s", advice)
+		}
+		printParts(say, p.Answers.Good, "good")
+		printParts(say, p.Answers.Bad, "bad")
+	}
 }
 
 // printRated prints the pairs of a reward model, and the first one; nothing without any.

@@ -62,8 +62,12 @@ func pairs(all iter.Seq2[rows.Row, error], margins bool) (list []Pair, err error
 func pair(r rows.Row) (p Pair, err error) {
 	for _, field := range []string{chosenField, rejectedField} {
 		if !r.Has(field) {
-			return p, r.Errorf("", "no pair: looked for the columns %s and %s; %s is missing", chosenField,
-				rejectedField, field)
+			single := ""
+			if r.Has(labelField) {
+				single = ". Its " + labelField + " makes it a single answer, which prefer.loss: kto learns from"
+			}
+			return p, r.Errorf("", "no pair: looked for the columns %s and %s; %s is missing%s", chosenField,
+				rejectedField, field, single)
 		}
 	}
 	if p.Chosen, err = begun(r); err != nil {

@@ -96,6 +96,7 @@ func TestPairErrors(t *testing.T) {
 	for row, want := range map[string]string{
 		`{"prompt": "?", "chosen": "a"}`:                                                         "rejected is missing",
 		`{"prompt": "?", "completion": "a"}`:                                                     "chosen is missing",
+		`{"prompt": "?", "completion": "a", "label": true}`:                                      "chosen is missing. Its label makes it a single answer, which prefer.loss: kto",
 		`{"prompt": "?", "chosen": "a", "rejected": [` + ok + `]}`:                               "one of chosen and rejected is a list",
 		`{"prompt": [` + ask + `], "chosen": "a", "rejected": "b"}`:                              "one of prompt and chosen is a list",
 		`{"prompt": "?", "chosen": "a", "rejected": ""}`:                                         `field "rejected": empty text`,

@@ -6,8 +6,12 @@ const (
 	ReferenceNone  = "none"
 )
 
+// unpairedLosses are the words of prefer.loss that learn from single answers.
+func unpairedLosses() []string { return []string{"kto", "apo_zero_unpaired"} }
+
 func preferKeys() []Key {
 	on := []Clause{positive("prefer.steps")}
+	single, paired := only("prefer.loss", unpairedLosses()...), except("prefer.loss", unpairedLosses()...)
 	keys := []Key{
 		{Path: "prefer.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(Prefer),
 			Help: "updates on preferences in a file (offline DPO), after sft and before reinforcement learning; 0 " +
@@ -17,23 +21,43 @@ func preferKeys() []Key {
 		{Path: "prefer.source", Kind: String, Role: External, Stages: at(Prepare),
 			Pattern: pattern("a path ending in .jsonl, .json, .csv, .tsv or .parquet, or "+
 				"hub:ORG/NAME/FILE@REVISION", `hub:.+|.*\.((jsonl?|csv|tsv)(\.(gz|zst))?|parquet)`),
-			Help: "pairs of answers to a prompt, chosen and rejected"},
+			Help: "pairs of answers to a prompt, chosen and rejected, or answers with a label (kto)"},
 		{Path: "prefer.max_tokens", Kind: Int, Default: is(1024), Range: atLeast(0), Unit: "tokens",
 			Help: "longest answer with its prompt; pairs with a longer one are left out. 0: no limit, and one that " +
 				"is longer than the model's positions is an error"},
 		{Path: "prefer.pairs_per_step", Kind: Int, Default: is(32), Range: atLeast(1), Unit: "pairs",
-			Help: "pairs per update"},
-		{Path: "prefer.loss", Kind: Enum, Words: []string{"sigmoid", "ipo", "hinge", "orpo"}, Default: is("sigmoid"),
+			When: []Clause{paired}, Help: "pairs per update"},
+		{Path: "prefer.answers_per_step", Kind: Int, Default: is(32), Range: atLeast(2), Unit: "answers",
+			When: []Clause{single},
+			Help: "answers per update; kto estimates its KL divergence from them, so more make it steadier"},
+	})...)
+	keys = append(keys, block(on, at(Prefer), append(preferLossKeys(single, paired), Key{Path: "prefer.seed",
+		Kind: Int, Default: is(0), Range: atLeast(0),
+		Help: "root of the order of pairs; independent of the run's seed"}))...)
+	keys = append(keys, foldedAdapters("prefer", on, Prefer)...)
+	keys = append(keys, optimizer("prefer.optim", "updates", Default{}, on, Prefer)...)
+	for i := range keys {
+		keys[i].Late = true
+	}
+	return keys
+}
+
+// preferLossKeys are the settings of losses; single and paired hold for losses of single answers, and of pairs.
+func preferLossKeys(single, paired Clause) []Key {
+	referred := except("prefer.loss", append([]string{"orpo"}, unpairedLosses()...)...)
+	return []Key{
+		{Path: "prefer.loss", Kind: Enum, Default: is("sigmoid"),
+			Words: append([]string{"sigmoid", "ipo", "hinge", "orpo"}, unpairedLosses()...),
 			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, SLiC's hinge, or ORPO's odds " +
-				"ratio"},
+				"ratio; or of a single answer with a label: KTO's, or APO-zero's"},
 		{Path: "prefer.beta", Kind: Float, Default: is(0.1), Range: above(0),
 			Help: "scale of an answer's log-ratio; smaller ones let the policy move further. In orpo the weight of " +
 				"the odds ratio, lambda"},
 		{Path: "prefer.reference", Kind: Enum, Words: []string{ReferenceStart, ReferenceNone},
-			Default: is(ReferenceStart), When: []Clause{except("prefer.loss", "orpo")},
+			Default: is(ReferenceStart), When: []Clause{referred},
 			Help: "policy below the ratio: the weights that the stage starts from, or none"},
 		{Path: "prefer.per_token", Kind: Bool, Default: by("prefer.loss", is(false), when("ipo", is(true))),
-			When: []Clause{except("prefer.loss", "orpo")},
+			When: []Clause{referred},
 			Help: "divide an answer's log-ratio by its tokens"},
 		{Path: "prefer.smoothing", Kind: Float, Default: is(0.0), Range: between(0, 0).below(0.5),
 			When: []Clause{only("prefer.loss", "sigmoid")},
@@ -41,18 +65,15 @@ func preferKeys() []Key {
 		{Path: "prefer.target_margin", Kind: Float, Default: is(0.0), Range: atLeast(0),
 			When: []Clause{only("prefer.loss", "sigmoid")},
 			Help: "subtracted from the margin, SimPO's gamma"},
+		{Path: "prefer.chosen_weight", Kind: Float, Default: is(1.0), Range: above(0), When: []Clause{single},
+			Help: "weight of good answers; the paper of KTO wants chosen_weight times their number to be 1 to 4/3 " +
+				"of rejected_weight times the number of bad ones"},
+		{Path: "prefer.rejected_weight", Kind: Float, Default: is(1.0), Range: above(0), When: []Clause{single},
+			Help: "weight of bad answers"},
 		{Path: "prefer.sft_weight", Kind: Float, Default: by("prefer.loss", is(0.0), when("orpo", is(1.0))),
-			Range: atLeast(0),
-			Help:  "weight of the chosen answers' mean negative log-prob per token, added to the loss (RPO, ORPO)"},
-		{Path: "prefer.seed", Kind: Int, Default: is(0), Range: atLeast(0),
-			Help: "root of the order of pairs; independent of the run's seed"},
-	})...)
-	keys = append(keys, foldedAdapters("prefer", on, Prefer)...)
-	keys = append(keys, optimizer("prefer.optim", "updates", Default{}, on, Prefer)...)
-	for i := range keys {
-		keys[i].Late = true
+			Range: atLeast(0), When: []Clause{paired},
+			Help: "weight of the chosen answers' mean negative log-prob per token, added to the loss (RPO, ORPO)"},
 	}
-	return keys
 }
 
 // foldedAdapters are the keys of a block with adapters that are folded into the weights at the end of a stage.
@@ -124,5 +145,19 @@ func aboutPrefer(path string) string {
   adds beta times -log sigmoid of the log odds ratio, of log-probs per token:
 
     prefer: {steps: 200, source: pairs.parquet, loss: orpo, beta: 0.1, optim: {lr: 8e-6}}
+
+  KTO (loss: kto) learns from single answers that are good or bad, one a row, in TRL's columns
+  prompt, completion and label. A file of pairs is two answers a row: chosen is good, rejected bad.
+
+    {"prompt": [{"role": "user", "content": "6*7?"}],
+     "completion": [{"role": "assistant", "content": "42"}], "label": true}
+    {"prompt": "6*7=", "completion": "43", "label": false}
+
+    prefer: {steps: 200, source: answers.jsonl, loss: kto, answers_per_step: 32, optim: {lr: 5e-7}}
+
+  An answer's log-ratio is compared with an estimate of the KL divergence from the reference, from
+  the step's answers under prompts of others. If good and bad answers differ in number, set one of
+  chosen_weight and rejected_weight; exp run CONFIG --dry-run counts them and says which values the
+  paper recommends. loss: apo_zero_unpaired compares with 0 instead.
 `
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -157,21 +158,27 @@ func (f *FineTuning) OnConversations() bool { return f.Steps > 0 && f.Source != 
 
 // Preferring is the stage that learns from preferences. Steps 0 skips it; the other fields are then zero.
 type Preferring struct {
-	Steps        int     `key:"steps"`
-	Source       string  `key:"source"`
-	MaxTokens    int     `key:"max_tokens"`
-	PairsPerStep int     `key:"pairs_per_step"`
-	Loss         string  `key:"loss"`
-	Beta         float64 `key:"beta"`
-	Reference    string  `key:"reference"`
-	PerToken     bool    `key:"per_token"`
-	Smoothing    float64 `key:"smoothing"`     // Loss is "sigmoid"
-	TargetMargin float64 `key:"target_margin"` // Loss is "sigmoid"
-	SFTWeight    float64 `key:"sft_weight"`
-	Seed         int64   `key:"seed"`
-	LoRA         Folded  `key:"lora"`
-	Optim        Optim   `key:"optim"`
+	Steps          int     `key:"steps"`
+	Source         string  `key:"source"`
+	MaxTokens      int     `key:"max_tokens"`
+	PairsPerStep   int     `key:"pairs_per_step"`   // unless Unpaired
+	AnswersPerStep int     `key:"answers_per_step"` // Unpaired
+	Loss           string  `key:"loss"`
+	Beta           float64 `key:"beta"`
+	Reference      string  `key:"reference"`       // unless Unpaired or Loss is "orpo"
+	PerToken       bool    `key:"per_token"`       // the same
+	Smoothing      float64 `key:"smoothing"`       // Loss is "sigmoid"
+	TargetMargin   float64 `key:"target_margin"`   // Loss is "sigmoid"
+	ChosenWeight   float64 `key:"chosen_weight"`   // Unpaired
+	RejectedWeight float64 `key:"rejected_weight"` // Unpaired
+	SFTWeight      float64 `key:"sft_weight"`      // unless Unpaired
+	Seed           int64   `key:"seed"`
+	LoRA           Folded  `key:"lora"`
+	Optim          Optim   `key:"optim"`
 }
+
+// Unpaired reports whether the loss is one of single answers.
+func (p *Preferring) Unpaired() bool { return slices.Contains(unpairedLosses(), p.Loss) }
 
 // RewardTraining is the stage that trains a reward model. Steps 0 skips it; the other fields are then zero.
 type RewardTraining struct {

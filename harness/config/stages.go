@@ -10,7 +10,7 @@ const (
 	RoleProblems      = "problems"      // of a suite
 	RoleRollouts      = "rollouts"      // recorded ones
 	RoleConversations = "conversations" // to fine-tune on
-	RolePairs         = "pairs"         // to prefer an answer in
+	RolePairs         = "pairs"         // to prefer an answer in, or single answers with labels
 	RoleRated         = "rated pairs"   // that a reward model learns from
 	RoleRatedVal      = "rated pairs/val"
 	RoleScorer        = "reward model"

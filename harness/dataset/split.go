@@ -138,6 +138,15 @@ func Pairs(c *config.Run) ([]layout.Pair, error) {
 	return list, err
 }
 
+// LabelledAnswers reads the file of prefer.source for a loss of single answers.
+func LabelledAnswers(c *config.Run) ([]layout.Labelled, error) {
+	list, err := layout.LabelledAnswers(rows.Read(c.Prefer.Source))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no answers", c.Prefer.Source)
+	}
+	return list, err
+}
+
 // RatedPairs reads a file of pairs that a reward model learns from, or is validated on.
 func RatedPairs(path string) ([]layout.Pair, error) {
 	list, err := layout.RatedPairs(rows.Read(path))

@@ -172,7 +172,7 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x 
 	case config.RewardModel:
 		rows = stage.RewardModelConfig(c).Rows(2*longest + 1)
 	case config.Prefer:
-		rows = stage.PreferConfig(c).Rows(2 * longest)
+		rows = stage.PreferRows(c, longest)
 	default:
 		rows = stage.TrainConfig(c).Rows(longest)
 		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()

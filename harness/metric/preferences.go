@@ -8,27 +8,35 @@ func preferences() []Metric {
 	return []Metric{
 		{Name: "prefer/loss", Unit: Nats, Per: "pair", Title: "Loss of preferences", Heading: "loss",
 			Direction: eval.Down, Absent: only, Shown: OnProgress, Axis: Axis{Label: "loss"},
-			Definition: "loss of a pair, mean over the step's pairs, plus prefer.sft_weight times prefer/nll"},
+			Definition: "loss of a pair, mean over the step's pairs, plus prefer.sft_weight times prefer/nll; with " +
+				"kto of an answer, mean over the step's answers"},
 		{Name: "prefer/accuracy", Unit: "fraction", Title: "Accuracy of preferences", Heading: "accuracy",
-			Direction: eval.Up, Absent: only, Shown: OnProgress, Axis: Axis{Label: "accuracy"},
+			Direction: eval.Up, Absent: "only learning from pairs has it (prefer.steps)", Shown: OnProgress,
+			Axis: Axis{Label: "accuracy"},
 			Definition: "share of the step's pairs whose chosen answer has the greater reward (TRL: " +
 				"rewards/accuracies)"},
 		{Name: "prefer/margin", Title: "Margin of preferences", Heading: "margin", Absent: only, Shown: OnProgress,
 			Axis: Axis{Label: "margin"},
-			Definition: "reward of the chosen answer minus the rejected one's, mean over pairs (TRL: " +
+			Definition: "reward of the chosen answer minus the rejected one's, mean over pairs; with kto the " +
+				"difference of prefer/reward_chosen and prefer/reward_rejected, in steps that have both (TRL: " +
 				"rewards/margins)"},
 		{Name: "prefer/reward_chosen", Title: "Reward of chosen answers", Absent: only, Axis: Axis{Label: "reward"},
-			Definition: "prefer.beta times the answer's log-ratio to the reference, mean over pairs (TRL: " +
-				"rewards/chosen)"},
+			Definition: "prefer.beta times the answer's log-ratio to the reference, mean over pairs; with kto over " +
+				"good answers, in steps that have some (TRL: rewards/chosen)"},
 		{Name: "prefer/reward_rejected", Title: "Reward of rejected answers", Absent: only,
 			Axis:       Axis{Label: "reward"},
-			Definition: "the same of rejected answers (TRL: rewards/rejected)"},
+			Definition: "the same of rejected answers; with kto of bad ones (TRL: rewards/rejected)"},
 		{Name: "prefer/log_prob_chosen", Unit: Nats, Per: "answer", Title: "Log-prob of chosen answers", Absent: only,
-			Axis:       Axis{Label: "log-prob"},
-			Definition: "log-prob of an answer's learned tokens, summed, mean over pairs (TRL: logps/chosen)"},
+			Axis: Axis{Label: "log-prob"},
+			Definition: "log-prob of an answer's learned tokens, summed, mean over pairs; with kto over good " +
+				"answers (TRL: logps/chosen)"},
 		{Name: "prefer/log_prob_rejected", Unit: Nats, Per: "answer", Title: "Log-prob of rejected answers",
 			Absent: only, Axis: Axis{Label: "log-prob"},
-			Definition: "the same of rejected answers (TRL: logps/rejected)"},
+			Definition: "the same of rejected answers; with kto of bad ones (TRL: logps/rejected)"},
+		{Name: "prefer/kl", Unit: Nats, Per: "answer", Title: "KL divergence in KTO", Heading: "kl",
+			Absent: "only with prefer.loss: kto", Axis: Axis{Label: "KL divergence", Zero: true},
+			Definition: "log-ratio of the step's answers under prompts of others to the reference, mean over them, " +
+				"and at least 0: what KTO compares an answer's log-ratio with (TRL: kl)"},
 		{Name: "prefer/nll", Unit: Nats, Per: "token", Title: "Negative log-prob of chosen answers",
 			Direction: eval.Down, Absent: "only with prefer.sft_weight above 0, as in orpo",
 			Axis:       Axis{Label: "negative log-prob"},

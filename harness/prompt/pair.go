@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -69,9 +70,17 @@ func (p *Prompter) Pairs(ctx context.Context, list []layout.Pair) ([]*Pair, Pair
 // encodePairs encodes pairs on all processors. One whose answers are the same is nil. The error is the first pair's
 // that has one.
 func encodePairs[T any](ctx context.Context, list []layout.Pair, encode func(*layout.Pair) (*T, error)) ([]*T, error) {
+	facts := func(q *layout.Pair) (*layout.Conversation, bool) { return &q.Chosen, q.Same }
+	return encodeRows(ctx, "pair", list, facts, encode)
+}
+
+// encodeRows encodes what, as read from rows, on all processors. facts returns where an item is from, and whether it
+// is left out, as nil. The error is the first item's that has one.
+func encodeRows[Q, T any](ctx context.Context, what string, list []Q, facts func(*Q) (*layout.Conversation, bool),
+	encode func(*Q) (*T, error)) ([]*T, error) {
 	out, errs := make([]*T, len(list)), make([]error, len(list))
 	inParallel(ctx, len(list), func(i int) {
-		if !list[i].Same {
+		if _, same := facts(&list[i]); !same {
 			out[i], errs[i] = encode(&list[i])
 		}
 	})
@@ -79,12 +88,9 @@ func encodePairs[T any](ctx context.Context, list []layout.Pair, encode func(*la
 		return nil, err
 	}
 	for i, err := range errs {
-		where := list[i].Chosen.Where
-		switch {
-		case err != nil && where != "":
-			return nil, fmt.Errorf("%s: %w", where, err)
-		case err != nil:
-			return nil, fmt.Errorf("pair %s: %w", list[i].Chosen.ID, err)
+		if err != nil {
+			from, _ := facts(&list[i])
+			return nil, fmt.Errorf("%s: %w", cmp.Or(from.Where, what+" "+from.ID), err)
 		}
 	}
 	return out, nil

@@ -33,6 +33,7 @@ type Plan struct {
 	Calls     []string          `json:"calls,omitempty"` // what answers the policy's calls, and how
 	SFT       *ConversationPlan `json:"sft,omitempty"`   // conversations of sft.source
 	Prefer    *PairPlan         `json:"prefer,omitempty"`
+	Answers   *AnswerPlan       `json:"prefer_answers,omitempty"` // in place of Prefer
 	Rated     *RatedPlan        `json:"reward_model,omitempty"`
 	HeldOut   *RatedPlan        `json:"held_out,omitempty"` // pairs of reward_model.val
 }
@@ -45,6 +46,7 @@ func (p *Prompter) Plan() Plan {
 		plan.Stops = []StopID{}
 	}
 	plan.Calls, plan.SFT, plan.Prefer = callsPlan(p.tools), p.learns, p.prefers
+	plan.Answers = p.judged
 	plan.Rated, plan.HeldOut = p.ratings, p.heldOut
 	plan.Tools, plan.NoTools = p.ToolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools

@@ -41,6 +41,7 @@ type Prompter struct {
 	learns    *ConversationPlan // of the file that the plan read
 	prefer    config.Preferring
 	prefers   *PairPlan // of the file that the plan read
+	judged    *AnswerPlan
 	rates     config.RewardTraining
 	ratings   *RatedPlan // of the pairs that the plan read
 	heldOut   *RatedPlan

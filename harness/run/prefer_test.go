@@ -163,7 +163,13 @@ func TestPreferErrorsInPlan(t *testing.T) {
 // preferRecipe runs the recipe on a device and returns the result of its stage, its use of memory and all outputs.
 func preferRecipe(t *testing.T, on string, sets ...string) (got map[string]any, use memoryUse, outputs map[string]ident.Digest) {
 	t.Helper()
-	r := recipe(t, "prefer_cpu.yaml", append(sets, "compute.threads=2", "prefer.source=../../configs/preferences/sums.jsonl", "compute.device="+on)...)
+	return runPreferring(t, "prefer_cpu.yaml", on, append(sets, "prefer.source=../../configs/preferences/sums.jsonl")...)
+}
+
+// runPreferring is preferRecipe of a file.
+func runPreferring(t *testing.T, file, on string, sets ...string) (got map[string]any, use memoryUse, outputs map[string]ident.Digest) {
+	t.Helper()
+	r := recipe(t, file, append(sets, "compute.threads=2", "compute.device="+on)...)
 	be, err := device.ForRun(&r.Run, os.Getenv)
 	if err != nil {
 		t.Fatal(err)

@@ -367,13 +367,24 @@ func conversationsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, 
 
 // pairsDigest is conversationsDigest for prefer.source.
 func pairsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
+	if c.Prefer.Unpaired() {
+		list, err := dataset.LabelledAnswers(c)
+		return preferredDigest(c, list, err, p, (*prompt.Prompter).CheckAnswers, bad)
+	}
 	list, err := dataset.Pairs(c)
+	return preferredDigest(c, list, err, p, (*prompt.Prompter).CheckPairs, bad)
+}
+
+// preferredDigest digests what was read from prefer.source with an error. Unless p is nil, check checks it.
+func preferredDigest[T any](c *config.Run, list []T, err error, p *prompt.Prompter,
+	check func(p *prompt.Prompter, list []T, positions int) error,
+	bad func(key, code, message, help string)) ident.Digest {
 	var d ident.Digest
 	if err == nil {
 		d, err = recordsDigest(list)
 	}
 	if err == nil && p != nil {
-		err = p.CheckPairs(list, positions(c, p.Tokenizer.VocabSize()))
+		err = check(p, list, positions(c, p.Tokenizer.VocabSize()))
 	}
 	tellExamples(err, "prefer", bad)
 	return d

@@ -14,26 +14,23 @@ import (
 	"exp/train/rl"
 )
 
-// prefer teaches the weights to prefer the better of two answers, from pairs in a file. It does not depend on the
-// run's seed, so all runs with the same upstream configuration share its result.
+// preferring is what learns from preferences, of pairs or of single answers.
+type preferring interface {
+	tuner
+	Close()
+}
+
+// prefer teaches the weights to prefer the better of two answers, from pairs in a file, or good answers to bad ones.
+// It does not depend on the run's seed, so all runs with the same upstream configuration share its result.
 func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	c := e.run()
-	pairs, counts, err := e.preferredPairs(ctx, in)
-	if err != nil {
-		return nil, err
+	x := tuning{e: e, kind: config.Prefer}
+	start := e.startPairs
+	if c.Prefer.Unpaired() {
+		start = e.startUnpaired
 	}
-	m, err := e.preferModel(in)
+	t, m, err := start(ctx, in, &x)
 	if err != nil {
-		return nil, err
-	}
-	conf := PreferConfig(c)
-	conf.Offload = e.Offload
-	x := tuning{e: e, kind: config.Prefer, counts: counts}
-	t, err := train.NewPrefer(conf, train.PreferParts{Backend: e.Backend, Model: m, Pairs: pairs,
-		Seed: seedFunc(c.Prefer.Seed), Recorder: recorder(x.record), Ranks: e.Ranks,
-		Tensor: Everyone(c, e.group().Size()).Tensor})
-	if err != nil {
-		m.Close()
 		return nil, err
 	}
 	free := sync.OnceFunc(func() {
@@ -48,8 +45,35 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if err != nil || outputs == nil {
 		return nil, err
 	}
-	return &Outcome{Outputs: outputs, Summary: last, Facts: metrics(fact("steps", float64(c.Prefer.Steps)),
-		fact("loss", last["prefer/loss"]), fact("accuracy", last["prefer/accuracy"]))}, nil
+	facts := metrics(fact("steps", float64(c.Prefer.Steps)), fact("loss", last["prefer/loss"]))
+	if right, ok := last["prefer/accuracy"]; ok {
+		facts = append(facts, fact("accuracy", right))
+	}
+	return &Outcome{Outputs: outputs, Summary: last, Facts: facts}, nil
+}
+
+// startPairs reads pairs, and prepares to learn from them. It sets the counts of x.
+func (e *Env) startPairs(ctx context.Context, in Inputs, x *tuning) (preferring, *model.Model, error) {
+	c := e.run()
+	pairs, counts, err := e.preferredPairs(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	x.counts = counts
+	m, err := e.preferModel(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	conf := PreferConfig(c)
+	conf.Offload = e.Offload
+	t, err := train.NewPrefer(conf, train.PreferParts{Backend: e.Backend, Model: m, Pairs: pairs,
+		Seed: seedFunc(c.Prefer.Seed), Recorder: recorder(x.record), Ranks: e.Ranks,
+		Tensor: Everyone(c, e.group().Size()).Tensor})
+	if err != nil {
+		m.Close()
+		return nil, nil, err
+	}
+	return t, m, nil
 }
 
 // preferModel makes the model that learns: all weights, or adapters on frozen ones.
@@ -122,6 +146,14 @@ func (e *Env) preferredPairs(ctx context.Context, in Inputs) (list []train.Prefe
 	}
 	return list, map[string]float64{"pairs": float64(plan.Pairs), "tokens": float64(plan.Tokens),
 		"learned_tokens": float64(plan.Learned), "same": float64(plan.Same), "long": float64(plan.Long)}, nil
+}
+
+// PreferRows returns the rows of a step of the stage, with answers of at most longest tokens, prompt included.
+func PreferRows(c *config.Run, longest int) train.Rows {
+	if c.Prefer.Unpaired() {
+		return UnpairedConfig(c).Rows(longest)
+	}
+	return PreferConfig(c).Rows(2 * longest)
 }
 
 // PreferConfig returns the settings of learning from preferences.

@@ -231,8 +231,15 @@ func (e *Env) putConversations() (Output, int, error) {
 	return putLines(e, RoleConversations, list)
 }
 
-// putPairs stores the pairs as JSON lines.
+// putPairs stores the pairs, or single answers, as JSON lines.
 func (e *Env) putPairs() (Output, int, error) {
+	if e.run().Prefer.Unpaired() {
+		list, err := dataset.LabelledAnswers(e.run())
+		if err != nil {
+			return Output{}, 0, err
+		}
+		return putLines(e, RolePairs, list)
+	}
 	list, err := dataset.Pairs(e.run())
 	if err != nil {
 		return Output{}, 0, err
