@@ -118,6 +118,10 @@ func TestPreferLosses(t *testing.T) {
 		{"hinge", rl.PairConfig{Beta: 0.5, Loss: rl.Hinge}, true},
 		{"SimPO", rl.PairConfig{Beta: 2, Loss: rl.Sigmoid, PerToken: true, Target: 0.5}, false},
 		{"RPO", rl.PairConfig{Beta: 0.5, Loss: rl.Sigmoid, Imitate: 1}, true},
+		{"robust", rl.PairConfig{Beta: 0.5, Loss: rl.Robust, Smoothing: 0.1}, true},
+		{"EXO", rl.PairConfig{Beta: 0.5, Loss: rl.EXO, Smoothing: 0.001}, true},
+		{"SPPO", rl.PairConfig{Beta: 0.2, Loss: rl.SPPOHard}, true},
+		{"APO zero", rl.PairConfig{Beta: 0.5, Loss: rl.APOZeroPair}, true},
 		{"ORPO", rl.PairConfig{Beta: 0.5, Loss: rl.OddsRatio, PerToken: true, Imitate: 1}, false},
 	} {
 		c := preferConfig()
@@ -204,6 +208,9 @@ func TestPreferGradient(t *testing.T) {
 		"sigmoid": {Beta: 0.7, Loss: rl.Sigmoid, Smoothing: 0.1},
 		"IPO":     {Beta: 0.7, Loss: rl.IPO, PerToken: true},
 		"hinge":   {Beta: 0.2, Loss: rl.Hinge, Imitate: 0.5},
+		"NCA":     {Beta: 0.7, Loss: rl.NCA},
+		"BCO":     {Beta: 0.7, Loss: rl.BCO},
+		"APO":     {Beta: 0.7, Loss: rl.APODown},
 		"ORPO":    {Beta: 0.7, Loss: rl.OddsRatio, PerToken: true, Imitate: 1},
 	} {
 		c := preferConfig()

@@ -1,5 +1,7 @@
 package config
 
+import "exp/train/rl"
+
 // Words of prefer.reference.
 const (
 	ReferenceStart = "start"
@@ -47,9 +49,9 @@ func preferLossKeys(single, paired Clause) []Key {
 	referred := except("prefer.loss", append([]string{"orpo"}, unpairedLosses()...)...)
 	return []Key{
 		{Path: "prefer.loss", Kind: Enum, Default: is("sigmoid"),
-			Words: append([]string{"sigmoid", "ipo", "hinge", "orpo"}, unpairedLosses()...),
-			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, SLiC's hinge, or ORPO's odds " +
-				"ratio; or of a single answer with a label: KTO's, or APO-zero's"},
+			Words: append(rl.PairLosses(), unpairedLosses()...),
+			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, SLiC's hinge, ORPO's odds ratio, " +
+				"or one that TRL has under its name; kto and apo_zero_unpaired are of single answers with a label"},
 		{Path: "prefer.beta", Kind: Float, Default: is(0.1), Range: above(0),
 			Help: "scale of an answer's log-ratio; smaller ones let the policy move further. In orpo the weight of " +
 				"the odds ratio, lambda"},
@@ -59,9 +61,11 @@ func preferLossKeys(single, paired Clause) []Key {
 		{Path: "prefer.per_token", Kind: Bool, Default: by("prefer.loss", is(false), when("ipo", is(true))),
 			When: []Clause{referred},
 			Help: "divide an answer's log-ratio by its tokens"},
-		{Path: "prefer.smoothing", Kind: Float, Default: is(0.0), Range: between(0, 0).below(0.5),
-			When: []Clause{only("prefer.loss", "sigmoid")},
-			Help: "how probable it is that the rejected answer is the better one (conservative DPO)"},
+		{Path: "prefer.smoothing", Kind: Float, Range: between(0, 0).below(0.5),
+			Default: by("prefer.loss", is(0.0), when("robust", is(0.1)), when("exo_pair", is(0.001))),
+			When:    []Clause{only("prefer.loss", "sigmoid", "robust", "exo_pair")},
+			Help: "how probable it is that the rejected answer is the better one (conservative DPO; robust " +
+				"corrects for it)"},
 		{Path: "prefer.target_margin", Kind: Float, Default: is(0.0), Range: atLeast(0),
 			When: []Clause{only("prefer.loss", "sigmoid")},
 			Help: "subtracted from the margin, SimPO's gamma"},
@@ -93,7 +97,15 @@ func foldedAdapters(prefix string, on []Clause, stage Stage) []Key {
 }
 
 func preferChecks() []check {
-	return []check{foldsAdapter("prefer", func(r *Run) int { return r.Prefer.LoRA.Rank })}
+	return []check{
+		foldsAdapter("prefer", func(r *Run) int { return r.Prefer.LoRA.Rank }),
+		{[]string{"prefer.smoothing", "prefer.loss"}, func(r *Run) (string, string) {
+			if r.Prefer.Loss == "exo_pair" && r.Prefer.Smoothing == 0 {
+				return "prefer.smoothing is 0, and exo_pair takes its logarithm", "0.001, as without the key"
+			}
+			return "", ""
+		}},
+	}
 }
 
 // foldsAdapter refuses adapters of a block on weights that model.adapter is folded into.
@@ -137,7 +149,9 @@ func aboutPrefer(path string) string {
     DPO    loss: sigmoid           cDPO  smoothing: 0.1     RPO  sft_weight: 1
     IPO    loss: ipo               SLiC  loss: hinge
     SimPO  reference: none, per_token: true, beta: 2, target_margin: 1
-    ORPO   loss: orpo
+    ORPO   loss: orpo              rDPO  loss: robust       EXO  loss: exo_pair
+    NCA    loss: nca_pair          SPPO  loss: sppo_hard    BCO  loss: bco_pair
+    APO    loss: apo_zero, where chosen answers are better than the model's own, or apo_down
 
     prefer: {steps: 200, source: pairs.parquet, max_tokens: 2048, optim: {lr: 5e-7}}
 

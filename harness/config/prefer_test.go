@@ -22,6 +22,12 @@ func TestPreferLosses(t *testing.T) {
 		{nil, Preferring{Loss: "sigmoid", Reference: ReferenceStart}, nil},
 		{[]string{"prefer.loss=ipo"}, Preferring{Loss: "ipo", Reference: ReferenceStart, PerToken: true},
 			map[string]string{"prefer.chosen_weight=2": "prefer.chosen_weight has no effect", "prefer.smoothing=0.1": "prefer.smoothing has no effect: prefer.loss is ipo"}},
+		{[]string{"prefer.loss=robust"}, Preferring{Loss: "robust", Reference: ReferenceStart, Smoothing: 0.1},
+			map[string]string{"prefer.smoothing=0.5": "prefer.smoothing must be >= 0 and < 0.5", "prefer.target_margin=1": "has no effect"}},
+		{[]string{"prefer.loss=exo_pair"}, Preferring{Loss: "exo_pair", Reference: ReferenceStart, Smoothing: 0.001},
+			map[string]string{"prefer.smoothing=0": "prefer.smoothing is 0, and exo_pair takes its logarithm"}},
+		{[]string{"prefer.loss=apo_zero", "prefer.per_token=true", "prefer.reference=none"}, Preferring{Loss: "apo_zero", Reference: ReferenceNone, PerToken: true},
+			map[string]string{"prefer.smoothing=0.1": "prefer.smoothing has no effect"}},
 		{[]string{"prefer.loss=orpo"}, Preferring{Loss: "orpo", SFTWeight: 1}, map[string]string{
 			"prefer.reference=start": "prefer.reference has no effect: prefer.loss is orpo", "prefer.per_token=true": "prefer.per_token has no effect: prefer.loss is orpo"}},
 		{[]string{"prefer.loss=kto"}, Preferring{Loss: "kto", AnswersPerStep: 32, ChosenWeight: 1, RejectedWeight: 1}, map[string]string{

@@ -167,7 +167,7 @@ type Preferring struct {
 	Beta           float64 `key:"beta"`
 	Reference      string  `key:"reference"`       // unless Unpaired or Loss is "orpo"
 	PerToken       bool    `key:"per_token"`       // the same
-	Smoothing      float64 `key:"smoothing"`       // Loss is "sigmoid"
+	Smoothing      float64 `key:"smoothing"`       // Loss is "sigmoid", "robust" or "exo_pair"
 	TargetMargin   float64 `key:"target_margin"`   // Loss is "sigmoid"
 	ChosenWeight   float64 `key:"chosen_weight"`   // Unpaired
 	RejectedWeight float64 `key:"rejected_weight"` // Unpaired

@@ -16,7 +16,14 @@ const (
 	Sigmoid   PairLoss = 1 + iota // -log σ(margin): DPO
 	IPO                           // (margin/beta - 1/(2·beta))²
 	Hinge                         // max(0, 1 - margin)
-	OddsRatio                     // -beta·log σ(log odds ratio): ORPO
+	OddsRatio                     // ORPO; PairConfig.Pair has its formula, and the ones below
+	Robust
+	EXO
+	NCA
+	BCO
+	SPPOHard
+	APOZeroPair
+	APODown
 )
 
 // DPOConfig holds the settings of DPO; those of verl's recipe spin are in brackets.

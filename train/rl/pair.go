@@ -3,26 +3,33 @@ package rl
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A pair is a preferred completion, chosen, and another one of the same prompt, rejected, from a file. Its loss is
 // offline DPO or a relative. Online pairs, made from the completions of a group, are DPOPairs.
 
-// ParsePairLoss returns the loss with a name: "sigmoid", "ipo", "hinge" or "orpo".
+// PairLosses returns the names of the losses of pairs in files, in the order of the constants; most are TRL's.
+func PairLosses() []string {
+	return []string{"sigmoid", "ipo", "hinge", "orpo", "robust", "exo_pair", "nca_pair", "bco_pair", "sppo_hard",
+		"apo_zero", "apo_down"}
+}
+
+// ParsePairLoss returns the loss with one of the names of PairLosses.
 func ParsePairLoss(name string) (PairLoss, error) {
-	for i, known := range []string{"sigmoid", "ipo", "hinge", "orpo"} {
-		if name == known {
-			return Sigmoid + PairLoss(i), nil
-		}
+	i := slices.Index(PairLosses(), name)
+	if i < 0 {
+		return 0, fmt.Errorf("rl: unknown loss of pairs %q", name)
 	}
-	return 0, fmt.Errorf("rl: unknown loss of pairs %q", name)
+	return Sigmoid + PairLoss(i), nil
 }
 
 // PairConfig holds the settings of the loss of pairs.
 type PairConfig struct {
 	Beta float64  // scale of a completion's log-ratio
 	Loss PairLoss // of a pair
-	// Smoothing is how probable it is that the wrong completion is preferred, for Sigmoid.
+	// Smoothing is how probable it is that the wrong completion is preferred, for Sigmoid, Robust and EXO. EXO needs
+	// one above 0.
 	Smoothing float64
 	// PerToken divides a completion's log-ratio by its tokens. OddsRatio needs it.
 	PerToken bool
@@ -34,12 +41,15 @@ type PairConfig struct {
 }
 
 func (c PairConfig) check() {
-	if !(c.Beta > 0) || c.Loss < Sigmoid || c.Loss > OddsRatio || !(c.Smoothing >= 0 && c.Smoothing < 0.5) ||
+	if !(c.Beta > 0) || c.Loss < Sigmoid || c.Loss > APODown || !(c.Smoothing >= 0 && c.Smoothing < 0.5) ||
 		!(c.Imitate >= 0) || !(c.Target >= 0) {
 		panic("rl: a pair needs a positive beta, a loss, a smoothing in [0, 0.5), and no negative target or weight")
 	}
 	if c.Loss == OddsRatio && !c.PerToken {
 		panic("rl: odds are of log-probs per token")
+	}
+	if c.Loss == EXO && c.Smoothing == 0 {
+		panic("rl: EXO needs a smoothing above 0")
 	}
 }
 
@@ -65,13 +75,23 @@ type Pair struct {
 func (p Pair) Margin() float64 { return p.Chosen - p.Rejected }
 
 // Pair returns the loss of a pair. With D = log π(y) - log π_ref(y), summed over learned tokens, or with PerToken
-// their mean, and the margin m = Beta·(D of chosen - D of rejected), it is
+// their mean, the rewards a = Beta·D of chosen and b = Beta·D of rejected, the margin m = a - b and s = Smoothing,
+// it is
 //
-//	-(1-s)·log σ(m-t) - s·log σ(t-m)    Sigmoid: DPO, arXiv:2305.18290 eq. 7; s = Smoothing: cDPO; t = Target:
-//	                                    SimPO, arXiv:2405.14734 eq. 6, with PerToken and no reference
+//	-(1-s)·log σ(m-t) - s·log σ(t-m)    Sigmoid: DPO, arXiv:2305.18290 eq. 7; with s cDPO; t = Target: SimPO,
+//	                                    arXiv:2405.14734 eq. 6, with PerToken and no reference
 //	(m/Beta - 1/(2·Beta))²              IPO: arXiv:2310.12036 eq. 17
 //	max(0, 1-m)                         Hinge: SLiC, arXiv:2305.10425 eq. 7, on log-ratios as in arXiv:2309.06657
 //	-Beta·log σ(odds)                   OddsRatio: ORPO, arXiv:2403.07691 eq. 7; see logOdds
+//	(s·log σ(-m) - (1-s)·log σ(m)) / (1-2s)
+//	                                    Robust: rDPO, arXiv:2403.00409
+//	KL((σ(m), σ(-m)) ‖ (1-s, s))        EXO: arXiv:2402.00856 eq. 16
+//	-log σ(a) - ½·log σ(-a) - ½·log σ(-b)
+//	                                    NCA: arXiv:2402.05369, of two completions
+//	-log σ(a) - log σ(-b)               BCO: arXiv:2404.04656, without its reward shift, as in TRL 1
+//	((a-½)² + (b+½)²) / Beta²           SPPOHard: arXiv:2405.00675 eq. 4.7, with probabilities 1 and 0
+//	1 - σ(a) + σ(b)                     APOZeroPair: arXiv:2408.06266 eq. 7
+//	σ(a) + 1 - σ(m)                     APODown: arXiv:2408.06266 eq. 8
 //
 // It panics if a side has no tokens.
 func (c PairConfig) Pair(chosen, rejected Side) Pair {
@@ -88,13 +108,45 @@ func (c PairConfig) Pair(chosen, rejected Side) Pair {
 	if c.Loss == OddsRatio {
 		return c.oddsRatio(p, chosen, rejected)
 	}
-	d := DPOConfig{Beta: c.Beta, Loss: c.Loss, Smoothing: c.Smoothing}
-	var slope float64
-	p.Loss, slope = d.pair(p.Margin() - c.Target)
-	slope = float64(slope * c.Beta)
-	p.Slopes = [2]float64{float64(slope * up), -float64(slope * down)}
+	var slopes [2]float64
+	p.Loss, slopes = c.loss(p.Chosen, p.Rejected)
+	p.Slopes = [2]float64{float64(float64(slopes[0]*c.Beta) * up), float64(float64(slopes[1]*c.Beta) * down)}
 	return p
 }
+
+// loss returns the loss of a pair with rewards a and b, and its derivatives by them.
+func (c PairConfig) loss(a, b float64) (loss float64, slopes [2]float64) {
+	right, wrong := 1-c.Smoothing, c.Smoothing
+	byMargin := func(loss, slope float64) (float64, [2]float64) { return loss, [2]float64{slope, -slope} }
+	m := a - b
+	switch c.Loss {
+	case Robust:
+		scale := 1 - float64(2*c.Smoothing)
+		return byMargin((float64(right*softplus(-m))-float64(wrong*softplus(m)))/scale,
+			(-float64(right*sigmoid(-m))-float64(wrong*sigmoid(m)))/scale)
+	case EXO:
+		up, down := sigmoid(m), sigmoid(-m)
+		gain, lost := -softplus(-m)-log(right), -softplus(m)-log(wrong)
+		return byMargin(float64(up*gain)+float64(down*lost), float64(float64(up*down)*(gain-lost)))
+	case NCA:
+		return softplus(-a) + float64(0.5*(softplus(a)+softplus(b))),
+			[2]float64{float64(0.5*sigmoid(a)) - sigmoid(-a), float64(0.5 * sigmoid(b))}
+	case BCO:
+		return softplus(-a) + softplus(b), [2]float64{-sigmoid(-a), sigmoid(b)}
+	case SPPOHard:
+		beta2 := square(c.Beta)
+		return (square(a-0.5) + square(b+0.5)) / beta2, [2]float64{2 * (a - 0.5) / beta2, 2 * (b + 0.5) / beta2}
+	case APOZeroPair:
+		return sigmoid(-a) + sigmoid(b), [2]float64{-bell(a), bell(b)}
+	case APODown:
+		return sigmoid(a) + sigmoid(-m), [2]float64{bell(a) - bell(m), bell(m)}
+	}
+	d := DPOConfig{Beta: c.Beta, Loss: c.Loss, Smoothing: c.Smoothing}
+	return byMargin(d.pair(m - c.Target))
+}
+
+// bell returns the derivative of σ.
+func bell(x float64) float64 { return float64(sigmoid(x) * sigmoid(-x)) }
 
 // oddsRatio completes p by the loss of ORPO.
 func (c PairConfig) oddsRatio(p Pair, chosen, rejected Side) Pair {

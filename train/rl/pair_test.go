@@ -30,6 +30,18 @@ func TestPair(t *testing.T) {
 		{"ORPO", PairConfig{Beta: 0.25, Loss: OddsRatio, PerToken: true}, true, -0.375, -0.25, -0.25 * math.Log(σ(odds)),
 			-0.25 * σ(-odds) / (1 - math.Exp(-1.5)) / 4, 0.25 * σ(-odds) / (1 - math.Exp(-1)) / 2},
 		{"SimPO", PairConfig{Beta: 2, Loss: Sigmoid, PerToken: true, Target: 0.5}, true, -3, -2, -math.Log(σ(-1.5)), -0.5 * σ(1.5), σ(1.5)},
+		// Rewards 1.5 and 0.5, or 0.3 and 0.1.
+		{"robust", PairConfig{Beta: 0.1, Loss: Robust, Smoothing: 0.2}, false, 0.3, 0.1, (-0.8*math.Log(σ(0.2)) + 0.2*math.Log(σ(-0.2))) / 0.6,
+			-0.1 * (0.8*σ(-0.2) + 0.2*σ(0.2)) / 0.6, 0.1 * (0.8*σ(-0.2) + 0.2*σ(0.2)) / 0.6},
+		{"EXO", PairConfig{Beta: 0.5, Loss: EXO, Smoothing: 0.25}, false, 1.5, 0.5, σ(1)*math.Log(σ(1)/0.75) + σ(-1)*math.Log(σ(-1)/0.25),
+			0.5 * σ(1) * σ(-1) * (1 - math.Log(3)), -0.5 * σ(1) * σ(-1) * (1 - math.Log(3))},
+		{"NCA", PairConfig{Beta: 0.5, Loss: NCA}, false, 1.5, 0.5, -math.Log(σ(1.5)) - 0.5*math.Log(σ(-1.5)) - 0.5*math.Log(σ(-0.5)),
+			0.5 * (0.5*σ(1.5) - σ(-1.5)), 0.25 * σ(0.5)},
+		{"BCO", PairConfig{Beta: 0.5, Loss: BCO}, false, 1.5, 0.5, -math.Log(σ(1.5)) - math.Log(σ(-0.5)), -0.5 * σ(-1.5), 0.5 * σ(0.5)},
+		{"SPPO", PairConfig{Beta: 0.5, Loss: SPPOHard}, false, 1.5, 0.5, 8, 4, 4}, // (3 - 1)² + (1 + 1)²
+		{"APO zero", PairConfig{Beta: 0.5, Loss: APOZeroPair}, false, 1.5, 0.5, 1 - σ(1.5) + σ(0.5), -0.5 * σ(1.5) * σ(-1.5), 0.5 * σ(0.5) * σ(-0.5)},
+		{"APO down", PairConfig{Beta: 0.5, Loss: APODown}, false, 1.5, 0.5, σ(1.5) + 1 - σ(1), 0.5 * (σ(1.5)*σ(-1.5) - σ(1)*σ(-1)), 0.5 * σ(1) * σ(-1)},
+		{"APO zero per token", PairConfig{Beta: 2, Loss: APOZeroPair, PerToken: true}, false, 1.5, 1, 1 - σ(1.5) + σ(1), -0.5 * σ(1.5) * σ(-1.5), σ(1) * σ(-1)},
 	} {
 		a, b := chosen, rejected
 		if tt.free {
@@ -87,8 +99,8 @@ func TestPairIsTRLs(t *testing.T) {
 	}
 }
 
-// TRL 1.16.0's ORPOTrainer.odds_ratio_loss, in float64: its cast to float32 is taken out. Gradients are from torch's
-// autograd.
+// TRL 1.16.0's DPOTrainer._compute_loss, with the log-probs below as its models' answers, and ORPOTrainer's
+// odds_ratio_loss, whose cast to float32 is taken out; in float64, with gradients by torch's autograd.
 func TestPairIsTRL116s(t *testing.T) {
 	text, err := os.ReadFile("testdata/pair_1.16.json")
 	if err != nil {
@@ -105,13 +117,23 @@ func TestPairIsTRL116s(t *testing.T) {
 		LogOddsRatio     float64 `json:"log_odds_ratio"`
 	}
 	configs := map[string]PairConfig{
-		"orpo": {Beta: 0.1, Loss: OddsRatio, PerToken: true},
+		"orpo":      {Beta: 0.1, Loss: OddsRatio, PerToken: true},
+		"robust":    {Beta: 0.2, Loss: Robust, Smoothing: 0.1},
+		"exo_pair":  {Beta: 0.3, Loss: EXO, Smoothing: 0.001},
+		"nca_pair":  {Beta: 0.1, Loss: NCA},
+		"bco_pair":  {Beta: 0.1, Loss: BCO},
+		"sppo_hard": {Beta: 0.1, Loss: SPPOHard},
+		"apo_zero":  {Beta: 0.1, Loss: APOZeroPair},
+		"apo_down":  {Beta: 0.2, Loss: APODown},
 	}
 	if err := json.Unmarshal(text, &list); err != nil || len(list) != 5*len(configs) {
 		t.Fatalf("%d cases, %v", len(list), err)
 	}
 	for _, tt := range list {
 		c, sides := configs[tt.Name], [2]Side{}
+		if known, err := ParsePairLoss(tt.Name); err != nil || known != c.Loss {
+			t.Errorf("%s is loss %d, %v", tt.Name, known, err)
+		}
 		for i, x := range [][3]float64{tt.Chosen, tt.Rejected} {
 			if sides[i] = (Side{x[0], x[1], int(x[2])}); c.Loss == OddsRatio {
 				sides[i].Ref = 0
@@ -151,6 +173,8 @@ func TestPairSlopes(t *testing.T) {
 		{Beta: 0.1, Loss: Sigmoid}, {Beta: 3, Loss: Sigmoid, Smoothing: 0.1, PerToken: true, Target: 0.7}, {Beta: 0.2, Loss: IPO},
 		{Beta: 0.2, Loss: IPO, PerToken: true}, {Beta: 0.3, Loss: Hinge}, {Beta: 1, Loss: Hinge, PerToken: true},
 		{Beta: 0.1, Loss: OddsRatio, PerToken: true}, {Beta: 2, Loss: OddsRatio, PerToken: true},
+		{Beta: 0.3, Loss: Robust, Smoothing: 0.2}, {Beta: 0.3, Loss: EXO, Smoothing: 0.01, PerToken: true}, {Beta: 0.3, Loss: NCA},
+		{Beta: 0.5, Loss: BCO, PerToken: true}, {Beta: 0.4, Loss: SPPOHard}, {Beta: 0.2, Loss: APOZeroPair}, {Beta: 0.2, Loss: APODown, PerToken: true},
 	} {
 		for _, s := range [][2]Side{{{-3, -4, 3}, {-7, -6.5, 5}}, {{-9, -2, 7}, {-1, -1.5, 2}}, {{-1, -30, 4}, {-50, -1, 9}}} {
 			got := c.Pair(s[0], s[1])
@@ -175,6 +199,7 @@ func TestPairPanics(t *testing.T) {
 		"smoothing": func() { PairConfig{Beta: 1, Loss: Sigmoid, Smoothing: 0.5}.Pair(ok, ok) },
 		"target":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Target: -1}.Pair(ok, ok) },
 		"weight":    func() { PairConfig{Beta: 1, Loss: Sigmoid, Imitate: -1}.Pair(ok, ok) },
+		"EXO":       func() { PairConfig{Beta: 1, Loss: EXO}.Pair(ok, ok) },
 		"odds":      func() { PairConfig{Beta: 1, Loss: OddsRatio}.Pair(ok, ok) },
 		"tokens":    func() { PairConfig{Beta: 1, Loss: Sigmoid}.Pair(ok, Side{}) },
 	} {
@@ -190,8 +215,8 @@ func TestPairPanics(t *testing.T) {
 	if _, err := ParsePairLoss("dpo"); err == nil {
 		t.Error("dpo is a loss")
 	}
-	for i, name := range []string{"sigmoid", "ipo", "hinge", "orpo"} {
-		if l, err := ParsePairLoss(name); err != nil || l != Sigmoid+PairLoss(i) {
+	for i, name := range PairLosses() {
+		if l, err := ParsePairLoss(name); err != nil || l != Sigmoid+PairLoss(i) || i == len(PairLosses())-1 && l != APODown {
 			t.Errorf("%s: %v, %v", name, l, err)
 		}
 	}
