@@ -59,7 +59,7 @@ type PreferParts struct {
 // Prefer learns from pairs in a file: it minimises the mean loss of a step's pairs (rl.PairConfig), and with Imitate
 // also the mean negative log-prob of the tokens of the step's chosen completions, times that weight. Pairs come in a
 // new random order each epoch. The reference is the model when Prefer is made; its log-probs are computed then, once.
-// Create it with NewPrefer, then Run it.
+// With adapters that have dropout, a step's log-probs are under it. Create it with NewPrefer, then Run it.
 type Prefer struct {
 	tuner
 	cfg   PreferConfig
@@ -153,7 +153,7 @@ func (t *Prefer) batch(list []int) *batch {
 	for _, k := range list {
 		x := &t.pairs[k]
 		chosen, rejected := scoredRow(x.ID, x.Prompt, x.Chosen), scoredRow(x.ID, x.Prompt, x.Rejected)
-		rejected.Problem = chosen.Problem
+		rejected.Problem, rejected.Sample = chosen.Problem, 1
 		rows = append(rows, chosen, rejected)
 	}
 	b := newBatch(rows, rl.Overlong{}, nil)
@@ -193,7 +193,7 @@ func (t *Prefer) Step() (rec *Step, err error) {
 	b := t.batch(chosen)
 	rec = &Step{Step: step, Of: t.steps}
 	x := t.preferences(b, chosen)
-	t.learner.answer(t.passes, &x.answered, x.slopes)
+	t.answer(step, &x.answered, x.slopes)
 	norm, event := t.learner.update(step, t.cfg.Optim.rate(step))
 	if event != nil {
 		rec.Events = append(rec.Events, *event)
@@ -275,14 +275,17 @@ func (x *preferences) pairSlopes(row int, grad []float32) {
 	}
 }
 
-// answer computes the gradient of a loss of answers, and fills their log-probs and entropies. slopes sets grad, which
-// begins with the first token of rows r0 to r1 and is 0, to the derivatives by the log-probs of their tokens.
-func (l *learner) answer(p *passes, x *answered, slopes func(r0, r1 int, grad []float32)) {
-	b, ws := x.b, p.train
+// answer computes the gradient of a loss of a step's answers, and fills their log-probs and entropies. slopes sets
+// grad, which begins with the first token of rows r0 to r1 and is 0, to the derivatives by the log-probs of their
+// tokens.
+func (t *tuner) answer(step int, x *answered, slopes func(r0, r1 int, grad []float32)) {
+	b, p, l := x.b, t.passes, t.learner
+	ws := p.train
 	x.logProb, x.spent = make([]float32, len(b.mask)), make([]float32, len(b.mask))
 	var grad []float32
 	l.gradient(b, func(r0, r1 int) {
 		p.each(b.batch, r0, r1, ws, func(r0, r1 int) {
+			t.dropAdapters(b.batch, step, r0, r1)
 			l.m.Forward(ws)
 			l.m.Scores(ws, 1)
 			p.read(x.logProb[b.rows[r0]:], ws.LogProb())

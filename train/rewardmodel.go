@@ -134,7 +134,7 @@ func (t *RewardModel) Step() (rec *Step, err error) {
 	b, margins := ratedBatch(pairs)
 	rec = &Step{Step: step, Of: t.steps}
 	x := &ratings{batch: b, cfg: t.cfg.Loss, margin: margins}
-	t.learner.rate(t.passes, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), x)
+	t.rate(step, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), x)
 	rate := t.cfg.Optim.rate(step)
 	norm, event := t.learner.update(step, rate)
 	if event != nil {
@@ -155,11 +155,9 @@ func (t *RewardModel) Step() (rec *Step, err error) {
 
 // validate returns the metrics of the held-out pairs.
 func (t *RewardModel) validate() []rl.Metric {
-	p, budget := t.passes, t.passes.budget
-	p.infer, p.budget = p.train, min(budget, t.rows.TrainedTokens()) // what the steps need has room for it
-	defer func() { p.infer, p.budget = nil, budget }()
+	defer t.passes.scoring(t.rows)()
 	b, margins := ratedBatch(t.heldOut)
-	x := &ratings{batch: b, cfg: t.cfg.Loss, margin: margins, value: p.values(t.m, b)}
+	x := &ratings{batch: b, cfg: t.cfg.Loss, margin: margins, value: t.passes.values(t.m, b)}
 	return x.heldOut()
 }
 
@@ -170,9 +168,9 @@ func ratedBatch(pairs []RatedPair) (*batch, map[*rollout.Problem]float64) {
 		x := &pairs[i]
 		q := &rollout.Problem{ID: x.ID}
 		margins[q] = x.Margin
-		for _, answer := range [][]int32{x.Chosen, x.Rejected} {
+		for side, answer := range [][]int32{x.Chosen, x.Rejected} {
 			tokens := append(append(make([]int32, 0, len(answer)+1), answer...), 0) // see RatedPair.Tokens
-			rows = append(rows, Trajectory{Problem: q, Prompt: x.Prompt,
+			rows = append(rows, Trajectory{Problem: q, Prompt: x.Prompt, Sample: side,
 				Completion: &rollout.Completion{Tokens: tokens, LogProbs: make([]float32, len(tokens))},
 				Verdict:    rollout.Verdict{Status: rollout.Graded}})
 		}
@@ -199,12 +197,14 @@ func (x *ratings) pair(row int) rl.RewardPair {
 }
 
 // rate computes the gradient of the pairs' loss. It fills x with the rewards, in the order of the slices of b.
-func (l *learner) rate(p *passes, b *sliced, x *ratings) {
+func (t *RewardModel) rate(step int, b *sliced, x *ratings) {
 	x.batch, x.value = b.batch, make([]float32, len(b.mask))
+	p, l := t.passes, t.learner
 	n, ws := float64(len(b.traj)/2), p.train
 	var grad []float32
 	l.gradient(b, func(r0, r1 int) {
 		p.each(b.batch, r0, r1, ws, func(r0, r1 int) {
+			t.dropAdapters(b.batch, step, r0, r1)
 			l.m.Forward(ws)
 			l.m.Values(ws)
 			p.read(x.value[b.rows[r0]:], ws.Value())

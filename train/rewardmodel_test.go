@@ -132,7 +132,7 @@ func ratingLoss(t *testing.T, pairs []RatedPair, move []float32) (loss float64, 
 	m.Refresh()
 	b, margins := ratedBatch(pairs)
 	x = &ratings{batch: b, cfg: c.Loss, margin: margins}
-	f.learner.rate(f.passes, b.slice(0, len(b.traj), c.Slices, f.passes.bundle), x)
+	f.rate(1, b.slice(0, len(b.traj), c.Slices, f.passes.bundle), x)
 	return x.summary().loss, r.host(m.Grads()), x, m
 }
 

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"exp/kernels"
@@ -73,6 +74,19 @@ func (t *tuner) run(ctx context.Context, stop func() bool, take func() (*Step, e
 		}
 	}
 	return nil
+}
+
+// dropAdapters enables the dropout of adapters, if any, for rows r0 to r1 of b, which are loaded for training. The
+// masks of a row follow from the step, its problem's id and its number among that problem's rows, not from its place.
+func (t *tuner) dropAdapters(b *batch, step, r0, r1 int) {
+	if a := t.learner.m.Heads.Adapters; a == nil || a.Dropout == 0 {
+		return
+	}
+	seeds := make([]uint64, r1-r0)
+	for i, row := range b.traj[r0:r1] {
+		seeds[i] = t.order.seed(fmt.Sprintf("dropout/step=%d/problem=%s/sample=%d", step, row.Problem.ID, row.Sample))
+	}
+	t.passes.train.DropAdapters(seeds)
 }
 
 // State returns the state after the last finished step.

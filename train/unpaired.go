@@ -55,8 +55,8 @@ type UnpairedParts struct {
 // need of it is computed then.
 //
 // KTO estimates a KL divergence from the answers of a step, each under the prompt of the next one, the last under the
-// first one's, before the update. One that is then longer than every answer with its own prompt loses its end. Create
-// it with NewUnpaired, then Run it.
+// first one's, before the update and without the dropout of adapters. One that is then longer than every answer with
+// its own prompt loses its end. Create it with NewUnpaired, then Run it.
 type Unpaired struct {
 	tuner
 	cfg     UnpairedConfig
@@ -202,7 +202,7 @@ func (t *Unpaired) Step() (rec *Step, err error) {
 	b := t.batch(chosen)
 	rec = &Step{Step: step, Of: t.steps}
 	x := t.labelled(b, chosen, t.divergence(step, chosen))
-	t.learner.answer(t.passes, &x.answered, x.slopes)
+	t.answer(step, &x.answered, x.slopes)
 	norm, event := t.learner.update(step, t.cfg.Optim.rate(step))
 	if event != nil {
 		rec.Events = append(rec.Events, *event)

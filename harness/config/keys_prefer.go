@@ -93,6 +93,8 @@ func foldedAdapters(prefix string, on []Clause, stage Stage) []Key {
 			Help: "adapters are multiplied by alpha/rank"},
 		{Path: prefix + ".lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
 			Help: "linear layers with an adapter, as in train.lora.targets; or all"},
+		{Path: prefix + ".lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
+			Help: "dropout on the adapters' input, in updates; 0.05 is usual"},
 	})...)
 }
 

@@ -173,7 +173,7 @@ type Preferring struct {
 	RejectedWeight float64 `key:"rejected_weight"` // Unpaired
 	SFTWeight      float64 `key:"sft_weight"`      // unless Unpaired
 	Seed           int64   `key:"seed"`
-	LoRA           Folded  `key:"lora"`
+	LoRA           LoRA    `key:"lora"`
 	Optim          Optim   `key:"optim"`
 }
 
@@ -190,20 +190,12 @@ type RewardTraining struct {
 	PairsPerStep int     `key:"pairs_per_step"`
 	Center       float64 `key:"center"`
 	Seed         int64   `key:"seed"`
-	LoRA         Folded  `key:"lora"`
+	LoRA         LoRA    `key:"lora"`
 	Optim        Optim   `key:"optim"`
 }
 
 // Validates reports whether the reward model is validated on held-out pairs.
 func (r *RewardTraining) Validates() bool { return r.Steps > 0 && r.Val != "" && r.Val != None }
-
-// Folded configures low-rank adapters that are folded into the weights after training. Rank 0 trains all weights; the
-// other fields are then zero.
-type Folded struct {
-	Rank    int      `key:"rank"`
-	Alpha   float64  `key:"alpha"`
-	Targets []string `key:"targets"`
-}
 
 // Tunes reports whether a stage learns from examples before reinforcement learning, so that the run's own weights
 // follow its start.
@@ -355,8 +347,8 @@ type Training struct {
 	LoRA             LoRA  `key:"lora"`
 }
 
-// LoRA configures low-rank adapters. Rank 0 trains all weights; the other fields are
-// then zero.
+// LoRA configures low-rank adapters. Rank 0 trains all weights; the other fields are then zero. Stages before
+// reinforcement learning fold them into the weights.
 type LoRA struct {
 	Rank    int      `key:"rank"`
 	Alpha   float64  `key:"alpha"`

@@ -204,7 +204,7 @@ func TestPreferRecipe(t *testing.T) {
 
 // Adapters learn on frozen weights, in the memory that the plan says, and end up in the weights.
 func TestPreferWithAdapters(t *testing.T) {
-	for _, sets := range [][]string{{"prefer.lora={rank: 8, alpha: 16}"}, {"prefer.lora={rank: 2, targets: [q_proj, down_proj]}", "model.dtype=bf16", "prefer.steps=10"}} {
+	for _, sets := range [][]string{{"prefer.lora={rank: 8, alpha: 16}"}, {"prefer.lora={rank: 2, targets: [q_proj, down_proj], dropout: 0.1}", "model.dtype=bf16", "prefer.steps=10"}} {
 		got, use, outputs := preferRecipe(t, "cpu", sets...)
 		nll, _ := got["prefer/nll"].(float64)
 		if limit := map[bool]float64{true: 5, false: 5.4}[len(sets) == 1]; !(nll < limit) { // ln 257 = 5.5 at the start
@@ -228,7 +228,7 @@ func TestPreferWithAdapters(t *testing.T) {
 		}
 	}
 	l := newLab(t)
-	p := preferRun(l, pairFile(t, 1), append(onlyTuned(), "prefer.lora.rank=2")...)
+	p := preferRun(l, pairFile(t, 1), append(onlyTuned(), "prefer.lora={rank: 2, dropout: 0.05}")...)
 	res, _ := l.execute(p)
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("repeating it: %+v", v)

@@ -209,14 +209,12 @@ func WithAdapters(h model.Heads, c *config.Run, arch model.Config) model.Heads {
 
 // PreferHeads returns the heads of the model that learns from preferences, with its adapters.
 func PreferHeads(c *config.Run, arch model.Config) model.Heads {
-	l := c.Prefer.LoRA
-	return adaptedBy(config.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, model.Heads{LM: true}, arch)
+	return adaptedBy(c.Prefer.LoRA, model.Heads{LM: true}, arch)
 }
 
 // RewardModelHeads returns the heads of the reward model that the run trains, with its adapters.
 func RewardModelHeads(c *config.Run, arch model.Config) model.Heads {
-	l := c.RewardModel.LoRA
-	return adaptedBy(config.LoRA{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets}, model.Heads{Score: true}, arch)
+	return adaptedBy(c.RewardModel.LoRA, model.Heads{Score: true}, arch)
 }
 
 func adaptedBy(l config.LoRA, h model.Heads, arch model.Config) model.Heads {
