@@ -124,10 +124,16 @@ func foldsAdapter(block string, rank func(r *Run) int) check {
 
 // aboutPrefer returns help that does not fit on a key's help line; empty for most keys.
 func aboutPrefer(path string) string {
-	if path != "prefer.source" {
-		return ""
+	switch path {
+	case "prefer.source":
+		return aboutPreferSource
+	case "prefer.loss":
+		return aboutPreferLoss
 	}
-	return `
+	return ""
+}
+
+const aboutPreferSource = `
   A row has TRL's columns chosen and rejected, with prompt or without. Lists of messages are
   written by the chat template, as for sft.source; texts are learned without a template, with
   data.chat: none, and an end token follows each:
@@ -176,4 +182,33 @@ func aboutPrefer(path string) string {
   chosen_weight and rejected_weight; exp run CONFIG --dry-run counts them and says which values the
   paper recommends. loss: apo_zero_unpaired compares with 0 instead.
 `
-}
+
+const aboutPreferLoss = `
+  An answer's reward is beta times its log-ratio to the reference; the margin of a pair is the
+  reward of chosen minus the one of rejected.
+
+  Of pairs, with only the margin:
+    sigmoid    DPO. The usual choice; smoothing for labels that may be wrong
+    robust     DPO without the bias that wrong labels cause, if smoothing is their share
+    ipo        pulls the margin to a half, so it does not grow without end where pairs agree
+    hinge      leaves pairs alone whose margin is above 1
+    exo_pair   KL divergence from the labels' distribution, in the other direction than DPO
+
+  Of pairs, with each reward for itself: with the margin alone both answers may become less likely.
+    nca_pair, bco_pair    pull the reward of chosen up and the one of rejected down
+    sppo_hard             pulls them to a half and minus a half
+    apo_zero   raises chosen and lowers rejected ones: where chosen answers are better than the
+               model's own
+    apo_down   lowers both, rejected ones more: where the model's own are better than both
+
+  Of pairs, without a reference:
+    orpo       fine-tuning on chosen answers and an odds ratio, in place of sft and prefer
+
+  Of single answers, each with a label (exp config explain prefer.source):
+    kto        compares the reward with what other answers have; for thumbs up and down, or where
+               good and bad answers are of different prompts
+    apo_zero_unpaired    compares it with 0
+
+  sft_weight adds the chosen answers' negative log-prob to every loss of pairs. docs/algorithms.md
+  has the formulas and papers.
+`
