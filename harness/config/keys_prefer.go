@@ -8,12 +8,9 @@ const (
 	ReferenceNone  = "none"
 )
 
-// unpairedLosses are the words of prefer.loss that learn from single answers.
-func unpairedLosses() []string { return []string{"kto", "apo_zero_unpaired"} }
-
 func preferKeys() []Key {
 	on := []Clause{positive("prefer.steps")}
-	single, paired := only("prefer.loss", unpairedLosses()...), except("prefer.loss", unpairedLosses()...)
+	single, paired := only("prefer.loss", rl.UnpairedLosses()...), except("prefer.loss", rl.UnpairedLosses()...)
 	keys := []Key{
 		{Path: "prefer.steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "updates", Stages: at(Prefer),
 			Help: "updates on preferences in a file (offline DPO), after sft and before reinforcement learning; 0 " +
@@ -46,10 +43,10 @@ func preferKeys() []Key {
 
 // preferLossKeys are the settings of losses; single and paired hold for losses of single answers, and of pairs.
 func preferLossKeys(single, paired Clause) []Key {
-	referred := except("prefer.loss", append([]string{"orpo"}, unpairedLosses()...)...)
+	referred := except("prefer.loss", append([]string{"orpo"}, rl.UnpairedLosses()...)...)
 	return []Key{
 		{Path: "prefer.loss", Kind: Enum, Default: is("sigmoid"),
-			Words: append(rl.PairLosses(), unpairedLosses()...),
+			Words: append(rl.PairLosses(), rl.UnpairedLosses()...),
 			Help: "loss of a pair: -log sigmoid of the margin (DPO), IPO's square, SLiC's hinge, ORPO's odds ratio, " +
 				"or one that TRL has under its name; kto and apo_zero_unpaired are of single answers with a label"},
 		{Path: "prefer.beta", Kind: Float, Default: is(0.1), Range: above(0),

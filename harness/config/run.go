@@ -178,7 +178,7 @@ type Preferring struct {
 }
 
 // Unpaired reports whether the loss is one of single answers.
-func (p *Preferring) Unpaired() bool { return slices.Contains(unpairedLosses(), p.Loss) }
+func (p *Preferring) Unpaired() bool { return slices.Contains(rl.UnpairedLosses(), p.Loss) }
 
 // RewardTraining is the stage that trains a reward model. Steps 0 skips it; the other fields are then zero.
 type RewardTraining struct {

@@ -1,6 +1,9 @@
 package rl
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Unpaired feedback says of single completions, from a file, whether they are good. Their loss pulls a completion's
 // log-ratio up or down from a point of reference that the whole batch shares.
@@ -13,14 +16,16 @@ const (
 	APOZero                         // against 0
 )
 
-// ParseUnpairedLoss returns the loss with a name: "kto" or "apo_zero_unpaired".
+// UnpairedLosses returns the names of the losses, TRL's, in the order of the constants.
+func UnpairedLosses() []string { return []string{"kto", "apo_zero_unpaired"} }
+
+// ParseUnpairedLoss returns the loss with one of the names of UnpairedLosses.
 func ParseUnpairedLoss(name string) (UnpairedLoss, error) {
-	for i, known := range []string{"kto", "apo_zero_unpaired"} {
-		if name == known {
-			return KTO + UnpairedLoss(i), nil
-		}
+	i := slices.Index(UnpairedLosses(), name)
+	if i < 0 {
+		return 0, fmt.Errorf("rl: unknown loss of single completions %q", name)
 	}
-	return 0, fmt.Errorf("rl: unknown loss of single completions %q", name)
+	return KTO + UnpairedLoss(i), nil
 }
 
 // UnpairedConfig holds the settings of the loss of single completions.
