@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"exp/train/rl"
 )
 
 // Run is a resolved configuration with one field per key of the table, named by its
