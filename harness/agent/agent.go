@@ -25,11 +25,12 @@ import (
 // Options configure an Agent.
 type Options struct {
 	Argv       []string
-	DataSource string        // of problems that name none
-	Workers    int           // processes, each with one episode at a time
-	Limit      time.Duration // longest time that a program takes without asking
-	Retries    int           // of an episode whose process ended or fell silent
-	Log        func(line string)
+	DataSource string            // of problems that name none
+	Workers    int               // processes
+	Each       int               // episodes of a process at once
+	Limit      time.Duration     // longest time that a program takes without asking
+	Retries    int               // of an episode whose process ended or fell silent
+	Log        func(text string) // of lines on standard error that came together
 
 	MaxTurns  int // of the policy
 	MaxPrompt int // tokens of a first prompt
@@ -81,7 +82,8 @@ var _ rollout.Agent = (*Agent)(nil)
 // New prepares an agent. It starts programs when episodes need them. Close it afterwards.
 func New(o Options) *Agent {
 	a := &Agent{o: o, open: map[string]*episode{}, pool: program.NewPool(program.PoolOptions{Argv: o.Argv,
-		Workers: o.Workers, Limit: o.Limit, LimitKey: "rollout.tools.limit", Retries: o.Retries, Log: o.Log})}
+		Workers: o.Workers, Each: o.Each, Limit: o.Limit, LimitKey: "rollout.tools.limit", Retries: o.Retries,
+		Deaths: deaths(o), Noun: "episode", Example: example, Log: o.Log})}
 	a.server.Handler, a.server.ReadHeaderTimeout = a.handler(), headTime
 	a.listen = sync.OnceValues(func() (string, error) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,6 +95,13 @@ func New(o Options) *Agent {
 	})
 	return a
 }
+
+// deaths is how often programs may die or fall silent in a row while no episode ends. One accident can end all
+// processes, one bad episode a process in every try: a program that works gets through two and four of those.
+func deaths(o Options) int { return 2*o.Workers + 4*(o.Retries+1) }
+
+// example is a line that ends an episode, for errors.
+const example = `{"id": …, "score": 1}`
 
 // headTime bounds the time that a request's header takes.
 const headTime = 10 * time.Second
@@ -120,14 +129,14 @@ func (a *Agent) broken(err error) error { return &BrokenError{a.o.Argv[0], err} 
 // Try starts the program once and returns a *BrokenError if it ends within a while: a program that works waits for
 // episodes.
 func (a *Agent) Try(while time.Duration) error {
-	if err := a.pool.Try(while, "episode"); err != nil {
+	if err := a.pool.Try(while); err != nil {
 		return a.broken(err)
 	}
 	return nil
 }
 
 // Episodes implements rollout.Agent.
-func (a *Agent) Episodes() int { return a.o.Workers }
+func (a *Agent) Episodes() int { return a.o.Workers * a.o.Each }
 
 // task is a line of the program's input.
 type task struct {
@@ -144,12 +153,15 @@ type task struct {
 	Extra      json.RawMessage   `json:"extra,omitempty"`
 }
 
+func (t *task) String() string {
+	return fmt.Sprintf("the episode with id %s (problem %s)", t.ID, t.Problem)
+}
+
 // model is what the policy is called.
 const model = "policy"
 
-// result is a line of its output.
+// result is a line of its output, but for its id.
 type result struct {
-	ID      string   `json:"id"`
 	Score   *float64 `json:"score"`
 	Correct *bool    `json:"correct"`
 	Answer  string   `json:"answer"`
@@ -168,20 +180,19 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 	var played *episode
 	var said result
 	var unfit error // the task cannot be written as JSON
-	begin := func() []byte {
+	begin := func() (line []byte, err error) {
 		played.end() // its process died
 		played = a.begin(ctx, e)
 		t.BaseURL, t.Key = "http://"+address+"/episode/"+played.key+"/v1", played.key
-		var line []byte
 		line, unfit = json.Marshal(t)
-		return append(line, '\n')
+		return append(line, '\n'), unfit
 	}
 	read := func(l program.Line) (err error) {
 		said, err = readResult(l, &t)
 		return err
 	}
 	idle := func() time.Duration { return played.idle() }
-	err = a.pool.Ask(ctx, program.Request{Begin: begin, Read: read, Idle: idle})
+	err = a.pool.Ask(ctx, program.Request{ID: t.ID, Name: t.String(), Begin: begin, Read: read, Idle: idle})
 	c = played.end()
 	var silence *program.Silence
 	switch {
@@ -228,16 +239,13 @@ func judged(c rollout.Completion, said *result) rollout.Completion {
 // readResult reads a line of output as the end of an episode.
 func readResult(l program.Line, t *task) (r result, err error) {
 	bad := func(text string) (result, error) {
-		return r, fmt.Errorf("line %d of its output %s, while the episode with id %s (problem %s) is played: %s",
-			l.Number, text, t.ID, t.Problem, program.Excerpt(l.Text))
+		return r, fmt.Errorf("line %d of its output %s, while %v is open: %s", l.Number, text, t,
+			program.Excerpt(l.Text))
 	}
 	if err := json.Unmarshal(l.Text, &r); err != nil {
-		return bad(`is not JSON such as {"id": …, "score": 1}; everything else belongs on standard error`)
+		return bad("does not end an episode as " + example + " does")
 	}
-	switch {
-	case r.ID != t.ID:
-		return bad("has another id")
-	case r.Score == nil && r.Correct != nil:
+	if r.Score == nil && r.Correct != nil {
 		return bad(`has "correct" without "score"`)
 	}
 	r.Answer = strings.ToValidUTF8(r.Answer, "\uFFFD")

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,58 +31,75 @@ func TestMain(m *testing.M) {
 }
 
 // obey is an agent that does what a problem's prompt says, word by word: ask and more ask the policy and continue,
-// score ends, other words name faults.
+// score ends, other words name faults. It plays episodes as they come.
 func obey() {
 	in := bufio.NewScanner(os.Stdin)
+	var open sync.WaitGroup
+	o := &obedient{}
 	for in.Scan() {
 		var t task
 		if err := json.Unmarshal(in.Bytes(), &t); err != nil {
 			panic(err)
 		}
-		say := func(format string, args ...any) { fmt.Printf(format+"\n", args...) }
-		var messages []map[string]any
-	words:
-		for _, word := range strings.Fields(t.Prompt) {
-			switch word {
-			case "ask":
-				messages = append(messages, map[string]any{"role": "user", "content": fmt.Sprintf("q%d", len(messages))})
-				status, body := post(t.BaseURL+"/chat/completions", map[string]any{"model": t.Model, "messages": messages})
-				if status != http.StatusOK {
-					say(`{"id": %q, "error": %q}`, t.ID, body)
-					break words
-				}
-				var a struct {
-					Choices []struct{ Message map[string]any }
-				}
-				if err := json.Unmarshal([]byte(body), &a); err != nil {
-					panic(err)
-				}
-				messages = append(messages, map[string]any{"role": "assistant", "content": a.Choices[0].Message["content"]})
-			case "end":
-				say(`{"id": %q}`, t.ID)
-			case "score":
-				say(`{"id": %q, "score": 0.25, "answer": %q}`, t.ID, t.Gold)
-			case "right":
-				say(`{"id": %q, "score": 0.25, "correct": true}`, t.ID)
-			case "die":
-				fmt.Fprintln(os.Stderr, "no life left")
-				os.Exit(3)
-			case "once": // the process that is asked first dies
-				if _, err := os.Stat(t.Gold); err != nil {
-					_ = os.WriteFile(t.Gold, nil, 0o666)
-					os.Exit(1)
-				}
-			case "hang":
-				time.Sleep(time.Hour)
-			case "fail":
-				say(`{"id": %q, "error": "the site is down"}`, t.ID)
-			case "chat":
-				say("thinking …")
-			case "other":
-				say(`{"id": "x"}`)
-			case "half":
-				say(`{"id": %q, "correct": true}`, t.ID)
+		open.Go(func() { o.play(&t) })
+	}
+	open.Wait()
+}
+
+type obedient struct {
+	mu  sync.Mutex // of the output
+	met atomic.Int32
+}
+
+func (o *obedient) play(t *task) {
+	say := func(format string, args ...any) { o.mu.Lock(); defer o.mu.Unlock(); fmt.Printf(format+"\n", args...) }
+	var messages []map[string]any
+	for _, word := range strings.Fields(t.Prompt) {
+		switch word {
+		case "ask":
+			messages = append(messages, map[string]any{"role": "user", "content": fmt.Sprintf("q%d", len(messages))})
+			status, body := post(t.BaseURL+"/chat/completions", map[string]any{"model": t.Model, "messages": messages})
+			if status != http.StatusOK {
+				say(`{"id": %q, "error": %q}`, t.ID, body)
+				return
 			}
+			var a struct {
+				Choices []struct{ Message map[string]any }
+			}
+			if err := json.Unmarshal([]byte(body), &a); err != nil {
+				panic(err)
+			}
+			messages = append(messages, map[string]any{"role": "assistant", "content": a.Choices[0].Message["content"]})
+		case "end":
+			say(`{"id": %q}`, t.ID)
+		case "score":
+			say(`{"id": %q, "score": 0.25, "answer": %q}`, t.ID, t.Gold)
+		case "right":
+			say(`{"id": %q, "score": 0.25, "correct": true}`, t.ID)
+		case "die":
+			fmt.Fprintln(os.Stderr, "no life left")
+			os.Exit(3)
+		case "once": // the process that is asked first dies
+			if _, err := os.Stat(t.Gold); err != nil {
+				_ = os.WriteFile(t.Gold, nil, 0o666)
+				os.Exit(1)
+			}
+		case "meet": // until four episodes have come here, in every process
+			for o.met.Add(1); o.met.Load() < 4; {
+				time.Sleep(time.Millisecond)
+			}
+		case "slow":
+			time.Sleep(400 * time.Millisecond)
+		case "hang":
+			time.Sleep(time.Hour)
+		case "fail":
+			say(`{"id": %q, "error": "the site is down"}`, t.ID)
+		case "chat":
+			say("thinking …")
+		case "other":
+			say(`{"id": "x"}`)
+		case "half":
+			say(`{"id": %q, "correct": true}`, t.ID)
 		}
 	}
 }
@@ -120,7 +138,7 @@ func written(list []rollout.Message) string {
 
 func options(prompt ...string) Options {
 	calls, _ := toolcall.SyntaxNamed(toolcall.Hermes)
-	return Options{Argv: append([]string{os.Args[0], "agent-program"}, prompt...), DataSource: "math", Workers: 3, Limit: 5 * time.Second,
+	return Options{Argv: append([]string{os.Args[0], "agent-program"}, prompt...), DataSource: "math", Workers: 3, Each: 1, Limit: 5 * time.Second,
 		Retries: 1, MaxTurns: 4, MaxPrompt: 60, Calls: calls, Ends: []int32{0}, Chats: true,
 		Chat: func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
 			text := string(tools) + written(list) + ">"
@@ -318,6 +336,167 @@ func TestSlowPolicy(t *testing.T) {
 	time.AfterFunc(o.Limit+300*time.Millisecond, func() { close(p.wait) })
 	if got, err := a.Play(context.Background(), episodeOf(p, "ask end", "")); err != nil || got.AgentVerdict != nil || got.Text != "yes" {
 		t.Errorf("%+v, %v", got, err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// playTogether plays an episode for each prompt at once, and returns what each asked and what came of it.
+func playTogether(t *testing.T, a *Agent, prompts ...string) ([]*policy, []rollout.Completion) {
+	t.Helper()
+	asked, out := make([]*policy, len(prompts)), make([]rollout.Completion, len(prompts))
+	var all sync.WaitGroup
+	for i, prompt := range prompts {
+		asked[i] = &policy{says: []string{fmt.Sprintf("mine%d", i), "next"}}
+		all.Go(func() {
+			var err error
+			if out[i], err = a.Play(context.Background(), episodeOf(asked[i], prompt, "")); err != nil {
+				t.Errorf("%s: %v", prompt, err)
+			}
+		})
+	}
+	all.Wait()
+	return asked, out
+}
+
+// TestEpisodesOfAProcess: a process that plays four episodes at once plays each as if alone.
+func TestEpisodesOfAProcess(t *testing.T) {
+	o := options()
+	o.Workers, o.Each = 1, 4
+	a := New(o)
+	if n := a.Episodes(); n != 4 {
+		t.Errorf("%d episodes at once, want 4", n)
+	}
+	asked, out := playTogether(t, a, slices.Repeat([]string{"ask meet ask end"}, 4)...)
+	for i, p := range asked {
+		if want := fmt.Sprintf("mine%d(0)[user]q2>next", i); out[i].Text != want || out[i].AgentVerdict != nil {
+			t.Errorf("%+v, want %q", out[i], want)
+		}
+		if len(p.asked) != 2 || p.asked[0].seed != 10 || p.asked[1].seed != 1001 {
+			t.Errorf("asked %+v", p.asked)
+		}
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNeighbours: an episode that ends its process makes its neighbours begin again, and fails alone.
+func TestNeighbours(t *testing.T) {
+	const ends = "it ended (exit status 3) before it answered; it said: no life left"
+	for fault, why := range map[string]string{"die": "the agent failed: " + ends,
+		"hang": "the agent failed: it gave no answer within 300ms (rollout.tools.limit)"} {
+		t.Run(fault, func(t *testing.T) {
+			o := options()
+			o.Workers, o.Each, o.Limit = 1, 3, 300*time.Millisecond
+			if fault == "hang" {
+				o.Retries = 0 // the neighbours need none
+			} else {
+				o.Limit = time.Minute
+			}
+			a := New(o)
+			// The neighbours wait for the policy meanwhile, for which no limit counts.
+			turn := make(chan struct{})
+			p := &policy{says: []string{"mine"}, wait: turn}
+			bad := &policy{says: []string{"bad"}}
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					if c, err := a.Play(context.Background(), episodeOf(p, "ask end", "")); err != nil || c.Text != "mine" || c.AgentVerdict != nil {
+						t.Errorf("a neighbour: %+v, %v", c, err)
+					}
+				})
+			}
+			asked := func(n int) {
+				for have := 0; have < n; time.Sleep(time.Millisecond) {
+					p.mu.Lock()
+					have = len(p.asked)
+					p.mu.Unlock()
+				}
+			}
+			asked(2)
+			all.Go(func() {
+				asked(3) // one has begun again
+				close(turn)
+			})
+			c, err := a.Play(context.Background(), episodeOf(bad, "ask "+fault, ""))
+			all.Wait()
+			if v := c.AgentVerdict; err != nil || v == nil || v.Reason != why || c.Text != "bad" {
+				t.Errorf("the one that is bad: %+v, %v", v, err)
+			}
+			if len(p.asked) < 4 || len(bad.asked) != 1+o.Retries {
+				t.Errorf("neighbours asked %d times, the bad one %d times", len(p.asked), len(bad.asked))
+			}
+			for _, x := range p.asked {
+				if x.seed != 10 || x.prompt != "[user]q0>" {
+					t.Errorf("asked %+v", x)
+				}
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestStrayLinesOfMany: a line that ends no open episode is an error of all that the process plays.
+func TestStrayLinesOfMany(t *testing.T) {
+	o := options()
+	o.Workers, o.Each = 1, 4
+	a := New(o)
+	var all sync.WaitGroup
+	for _, prompt := range []string{"ask hang", "ask hang", "ask hang", "ask slow other"} {
+		all.Go(func() {
+			_, err := a.Play(context.Background(), episodeOf(&policy{says: []string{"yes"}}, prompt, ""))
+			var broken *BrokenError
+			const want = `line 1 of its output has another id, "x", while 4 episodes are open, with ids 1, 2, 3, 4: {"id": "x"}`
+			if !errors.As(err, &broken) || !strings.HasSuffix(err.Error(), want) {
+				t.Errorf("%s: %v", prompt, err)
+			}
+		})
+	}
+	all.Wait()
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAlwaysDies: a program that dies in every episode is given up long before all episodes were tried.
+func TestAlwaysDies(t *testing.T) {
+	o := options()
+	o.Workers, o.Retries = 2, 2
+	a := New(o)
+	most := deaths(o)
+	if most != 16 {
+		t.Errorf("%d deaths, want 2*2 + 4*3", most)
+	}
+	ctx, stop := context.WithCancelCause(context.Background())
+	defer stop(nil)
+	tries := &policy{says: []string{"yes"}}
+	left := make(chan int, 100)
+	for i := range 100 {
+		left <- i
+	}
+	close(left)
+	var all sync.WaitGroup
+	for range a.Episodes() {
+		all.Go(func() {
+			for range left {
+				if _, err := a.Play(ctx, episodeOf(tries, "ask die", "")); err != nil {
+					stop(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	var broken *BrokenError
+	const want = "it died or fell silent 16 times in a row, and no episode ended in between; the last time it ended (exit status 3) before it answered; it said: no life left"
+	if err := context.Cause(ctx); !errors.As(err, &broken) || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if n := len(tries.asked); n < most || n > most+1 {
+		t.Errorf("%d tries, want %d", n, most)
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)

@@ -47,7 +47,7 @@ func toolsKeys() []Key {
 			Help: "files and folders that the program reads in addition to those on its command line"},
 		{Path: toolsPath + "workers", Kind: Int, Default: by(toolsPath+"kind", is(1), when("agent", is(32))),
 			Range: between(1, 256), Unit: "processes", Role: Nonsemantic,
-			Help: "copies of the program that run at once; agents play as many episodes"},
+			Help: "copies of the program that run at once; an agent's play rollout.tools.episodes each"},
 		{Path: toolsPath + "limit", Kind: Duration,
 			Default: by(toolsPath+"kind", is(time.Minute), when("agent", is(10*time.Minute))), Range: above(0),
 			Role: Nonsemantic,
@@ -62,6 +62,10 @@ func toolsKeys() []Key {
 			Help: "turns of the policy; a call at the end of the last one ends the completion"},
 	})
 	agent := block(ofKind("agent"), at(Train, EvalGen), []Key{
+		{Path: toolsPath + "episodes", Kind: Int, Default: is(1), Range: between(1, 1024), Unit: "episodes",
+			Role: Nonsemantic, Late: true,
+			Help: "episodes that each of the rollout.tools.workers processes plays at once: 64 for an asyncio " +
+				"program with workers: 1; changes no result"},
 		{Path: toolsPath + "conversations", Kind: Enum, Words: []string{"one", "last", "all"}, Default: is("one"),
 			Help: "one: a request that does not continue the conversation is an error; last, all: it begins " +
 				"another, and the run learns from the last one, or from all of them"},
@@ -137,7 +141,10 @@ const aboutAgents = `
   An agent is a program of yours that works on problems with the policy: a loop with tools, an
   environment, a harness that knows OpenAI's API. It is started once for each of
   rollout.tools.workers, with your rights and environment and without a sandbox. For every
-  episode, which becomes one completion, it reads a line like
+  episode, which becomes one completion, it reads a line like the first below. With
+  rollout.tools.episodes above 1 it must play so many at once, as asyncio, threads or
+  goroutines do: further lines come while episodes are under way, each is to be begun when it
+  comes, and they may end in any order.
 
     {"id": "7", "base_url": "http://127.0.0.1:40123/episode/…/v1", "api_key": "…",
      "model": "policy", "problem": "gsm-12", "prompt": "…", "messages": […], "gold": "…",
@@ -153,6 +160,15 @@ const aboutAgents = `
                                               graded, as after an agent that died or hung.
                                               Above reward.max_not_graded, or 1 % of an
                                               evaluation, the run ends (exit 8)
+
+  Everything else belongs on standard error, which exp shows: a line that is not JSON, or whose
+  id no open episode of the process has, ends the run. An episode is played again, up to
+  rollout.tools.retries times, if the program dies, or takes rollout.tools.limit without a
+  request and is stopped. A program that dies takes all its open episodes with it, and each has
+  used up a try; the last try has a process for itself, so one bad episode fails alone. A
+  program that is stopped for one episode costs its others no try. A program that died or fell
+  silent 2 * workers + 4 * (retries + 1) times in a row, while no episode ended, is broken, and
+  ends the run.
 
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were

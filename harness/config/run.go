@@ -267,6 +267,7 @@ type Tools struct {
 	Workers   int           `key:"workers"`   // of a program
 	Limit     time.Duration `key:"limit"`     // of a program
 	Retries   int           `key:"retries"`   // of a program
+	Episodes  int           `key:"episodes"`  // of an agent's process at once
 
 	Conversations    string `key:"conversations"`     // Kind is "agent": "one", "last" or "all"
 	MaxConversations int    `key:"max_conversations"` // Conversations is "all"

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"exp/experiments/recorded"
@@ -23,46 +24,62 @@ import (
 
 // agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
 // leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z; if it
-// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it.
+// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it. It
+// plays episodes as they come.
 func agentProgram(mode string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)
+	var open sync.WaitGroup
+	var mu sync.Mutex // of the output
 	for in.Scan() {
-		var task struct {
-			ID      string
-			BaseURL string `json:"base_url"`
-			Prompt  string
-		}
-		if err := json.Unmarshal(in.Bytes(), &task); err != nil {
+		var e agentEpisode
+		if err := json.Unmarshal(in.Bytes(), &e); err != nil {
 			panic(err)
 		}
-		messages := []map[string]string{{"role": "system", "content": "count"}, {"role": "user", "content": task.Prompt}}
-		said := askPolicy(task.BaseURL, messages)
-		for turn := 1; turn < 3 && len(said)%3 > 0; turn++ {
-			messages = append(messages, map[string]string{"role": "assistant", "content": said},
-				map[string]string{"role": "user", "content": fmt.Sprint(len(said), " is few")})
-			next := askPolicy(task.BaseURL, messages)
-			if next == "" {
-				break
-			}
+		open.Go(func() {
+			line := e.play(mode)
+			mu.Lock()
+			defer mu.Unlock()
+			fmt.Println(line)
+		})
+	}
+	open.Wait()
+}
+
+type agentEpisode struct {
+	ID      string
+	BaseURL string `json:"base_url"`
+	Prompt  string
+}
+
+// play returns the line that ends an episode.
+func (e *agentEpisode) play(mode string) string {
+	messages := []map[string]string{{"role": "system", "content": "count"}, {"role": "user", "content": e.Prompt}}
+	said := askPolicy(e.BaseURL, messages)
+	for turn := 1; turn < 3 && len(said)%3 > 0; turn++ {
+		messages = append(messages, map[string]string{"role": "assistant", "content": said},
+			map[string]string{"role": "user", "content": fmt.Sprint(len(said), " is few")})
+		next := askPolicy(e.BaseURL, messages)
+		if next == "" {
+			break
+		}
+		said = next
+	}
+	if mode == "delegates" && len(said) > 4 {
+		checked := askPolicy(e.BaseURL, []map[string]string{{"role": "user", "content": "check " + said}})
+		messages = append(messages, map[string]string{"role": "assistant", "content": said},
+			map[string]string{"role": "user", "content": fmt.Sprint(len(checked), " is few")})
+		if next := askPolicy(e.BaseURL, messages); next != "" {
 			said = next
 		}
-		if mode == "delegates" && len(said) > 4 {
-			checked := askPolicy(task.BaseURL, []map[string]string{{"role": "user", "content": "check " + said}})
-			messages = append(messages, map[string]string{"role": "assistant", "content": said},
-				map[string]string{"role": "user", "content": fmt.Sprint(len(checked), " is few")})
-			if next := askPolicy(task.BaseURL, messages); next != "" {
-				said = next
-			}
-		}
-		switch vowels := strings.Count(said, "a") + strings.Count(said, "e") + strings.Count(said, "o"); {
-		case mode == "fails" && strings.HasPrefix(said, "z"):
-			fmt.Printf("{\"id\": %q, \"error\": \"z is not playable\"}\n", task.ID)
-		case len(task.Prompt)%2 == 0:
-			fmt.Printf("{\"id\": %q}\n", task.ID)
-		default:
-			fmt.Printf("{\"id\": %q, \"score\": %v, \"answer\": \"%d vowels\"}\n", task.ID, float64(vowels)/4, vowels)
-		}
+	}
+	switch vowels := strings.Count(said, "a") + strings.Count(said, "e") + strings.Count(said, "o"); {
+	case mode == "fails" && strings.HasPrefix(said, "z"):
+		return fmt.Sprintf(`{"id": %q, "error": "z is not playable"}`, e.ID)
+	case len(e.Prompt)%2 == 0:
+		return fmt.Sprintf(`{"id": %q}`, e.ID)
+	default:
+		return fmt.Sprintf(`{"id": %q, "score": %v, "answer": "%d vowels"}`, e.ID, float64(vowels)/4, vowels)
 	}
 }
 
@@ -148,12 +165,13 @@ func TestAgentConversations(t *testing.T) {
 	}
 }
 
-// A run with an agent has the same bits however many episodes are played at once and however the sampler is sized. Its
+// A run with an agent has the same bits however many episodes are played at once, by one process or several, and
+// however the sampler is sized. Its
 // record has the agent's prompts and verdicts, and it can be verified.
 func TestAgent(t *testing.T) {
 	sets := agentSets(t)
 	a, res := sameRun(t, func(l *lab) *plan.Run { return l.plan(1, sets...) }, func(l *lab) *plan.Run {
-		return l.plan(1, append(sets, "rollout.tools.workers=7", "rollout.max_sequences=5", "rollout.cache_tokens=416")...)
+		return l.plan(1, append(sets, "rollout.tools.workers=2", "rollout.tools.episodes=4", "rollout.max_sequences=5", "rollout.cache_tokens=416")...)
 	})
 	if n, m := inserted(t, a, res.Run); n == 0 || m == 0 {
 		t.Errorf("the agent went on %d times in training, %d in the evaluation", n, m)
@@ -205,7 +223,7 @@ func TestAgent(t *testing.T) {
 // A run with an agent that is stopped goes on to the bits of an undisturbed run, also where completions wait to be
 // learned.
 func TestAgentGoesOn(t *testing.T) {
-	sets := agentSets(t, "rollout.staleness=1", "rollout.tools.workers=6", "rollout.tools.command=["+os.Args[0]+", agent-program, fails]",
+	sets := agentSets(t, "rollout.staleness=1", "rollout.tools.workers=1", "rollout.tools.episodes=6", "rollout.tools.command=["+os.Args[0]+", agent-program, fails]",
 		"data.pass_rate={samples: 2, max: 1}", "algo.kind=grpo", "eval.final.suites=[]", "eval.online.every_steps=0")
 	whole := newLab(t)
 	res, _ := whole.execute(whole.plan(0, sets...))

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"exp/eval/interpreter"
@@ -11,6 +12,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/sandbox"
+	"exp/train/program"
 	"exp/train/rollout"
 	"exp/train/toolcall"
 )
@@ -46,8 +48,8 @@ func (e *Env) equip(ctx context.Context, p *rollout.Params, prompts *prompt.Prom
 // newAgent makes what plays episodes; nil prompts are enough to try it.
 func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 	c := e.run().Rollout.Tools
-	o := agent.Options{Argv: c.Command, DataSource: e.run().Task.Kind, Workers: c.Workers, Limit: c.Limit,
-		Retries: c.Retries, Log: func(line string) { e.warn("agent: %s", line) }, MaxTurns: c.MaxTurns,
+	o := agent.Options{Argv: c.Command, DataSource: e.run().Task.Kind, Workers: c.Workers, Each: max(1, c.Episodes),
+		Limit: c.Limit, Retries: c.Retries, Log: e.saysOf("agent"), MaxTurns: c.MaxTurns,
 		MaxPrompt: e.run().Data.MaxPromptTokens, Conversations: agent.Conversations(c.Conversations),
 		MaxConversations: c.MaxConversations}
 	o.Seed = func(root uint64, label string) uint64 { return ident.Seed(int64(root), label) }
@@ -100,7 +102,20 @@ func (e *Env) newEnvironment(ctx context.Context, prompts *prompt.Prompter) (env
 func (e *Env) toolCommand() *toolcall.Command {
 	c := e.run().Rollout.Tools
 	return toolcall.NewCommand(toolcall.CommandOptions{Argv: c.Command, DataSource: e.run().Task.Kind,
-		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: func(line string) { e.warn("tool: %s", line) }})
+		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: e.saysOf("tool")})
+}
+
+// saysOf returns what warns of a program's standard error, where a text may have several lines.
+func (e *Env) saysOf(kind string) func(text string) {
+	name := program.Excerpt([]byte(strings.Join(e.run().Rollout.Tools.Command, " ")))
+	return func(text string) {
+		if strings.Contains(text, "\n") {
+			text = "\n" + text
+		} else {
+			text = " " + text
+		}
+		e.warn("%s %s:%s", kind, name, text)
+	}
 }
 
 // TryTool starts the program that answers calls or plays episodes, if there is one. A program that ends at once ends

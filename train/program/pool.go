@@ -1,9 +1,11 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -11,29 +13,38 @@ import (
 // PoolOptions configure a Pool.
 type PoolOptions struct {
 	Argv     []string
-	Workers  int           // processes, each with one request at a time
+	Workers  int           // processes
+	Each     int           // requests of a process at once
 	Limit    time.Duration // longest time for an answer, or without a word
 	LimitKey string        // of the configuration, for errors
 	Retries  int           // of a request whose process ended or fell silent
-	Log      func(line string)
+	// Deaths is how often processes may end or fall silent in a row, while no request is answered: then the program
+	// does not work, and all requests fail. 0: any number.
+	Deaths  int
+	Noun    string            // what a request is called, for errors: "call"
+	Example string            // of an answer, for errors
+	Log     func(text string) // of lines on standard error that came together
 }
 
-// Pool keeps copies of a program running and asks each one thing at a time. A copy starts when it is needed. Safe
-// for concurrent use.
+// Pool keeps copies of a program running and asks each one up to Each things at a time. A copy starts when it is
+// needed. Safe for concurrent use.
 type Pool struct {
-	o    PoolOptions
-	idle chan *Process // nil entries are started when they are needed
-	mu   sync.Mutex    // of Log
+	o     PoolOptions
+	slots slots
+
+	mu     sync.Mutex // also of Log
+	deaths int        // since the last answer
+	broken error      // too many; nil
 }
 
 // NewPool prepares a pool. Close it afterwards.
 func NewPool(o PoolOptions) *Pool {
-	if len(o.Argv) == 0 || o.Workers < 1 || o.Limit <= 0 {
-		panic("program: pool without program, workers or limit")
+	if len(o.Argv) == 0 || o.Workers < 1 || o.Each < 1 || o.Limit <= 0 {
+		panic("program: pool without program, workers, requests or limit")
 	}
-	p := &Pool{o: o, idle: make(chan *Process, o.Workers)}
+	p := &Pool{o: o, slots: slots{each: o.Each}}
 	for range o.Workers {
-		p.idle <- nil
+		p.slots.all = append(p.slots.all, &slot{})
 	}
 	return p
 }
@@ -44,15 +55,15 @@ type Silence struct{ text string }
 func (s *Silence) Error() string { return s.text }
 
 // Try starts the program once and returns an error if it ends within a while: a program that works waits for
-// requests, which name says what they are called.
-func (p *Pool) Try(while time.Duration, name string) error {
+// requests.
+func (p *Pool) Try(while time.Duration) error {
 	q, err := Start(p.o.Argv)
 	if err != nil {
 		return err
 	}
 	select {
 	case <-q.Ended():
-		err = fmt.Errorf("it ended (%s) before any %s%s", q.State(), name, q.Said())
+		err = fmt.Errorf("it ended (%s) before any %s%s", q.State(), p.o.Noun, q.Said())
 	case <-time.After(while):
 	}
 	q.Stop(0)
@@ -61,63 +72,61 @@ func (p *Pool) Try(while time.Duration, name string) error {
 
 // Request is something to ask a program.
 type Request struct {
-	Begin func() []byte      // returns the line to write, for every try
-	Read  func(l Line) error // reads the answer
+	ID    string                 // that the answer repeats; no two requests of a pool have the same
+	Name  string                 // for errors: "the call with id 7"
+	Begin func() ([]byte, error) // returns the line to write, for every try
+	Read  func(l Line) error     // reads the answer
 	// Idle returns for how long the program has not been heard of otherwise; nil: since it was asked.
 	Idle func() time.Duration
 }
 
-// Ask writes a request to an idle process and reads its answer from the first line of output that is not empty. The
-// error is ctx's, Read's, a *Silence, or says why the program does not start. After an error the process is ended.
+// Ask sends a request to a process and reads its answer. The error is ctx's, Begin's, Read's, a *Silence, or says
+// why the program does not start or what else it said.
+//
+// A process that ends takes all its requests with it, and each has used up a try, since nobody knows which one did
+// it; the last try has a process for itself, so that a request that is fatal harms others only before. A process is
+// also ended when a request is over its limit or its ctx ends, which costs the others no try.
 func (p *Pool) Ask(ctx context.Context, r Request) error {
-	var process *Process
-	select {
-	case process = <-p.idle:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { p.idle <- process }()
-	for try := 0; ; try++ {
-		if process == nil {
-			var err error
-			if process, err = Start(p.o.Argv); err != nil {
-				process = nil
-				return err
-			}
-		}
-		err := p.exchange(ctx, process, r)
-		p.say(process)
-		if err == nil {
-			return nil
-		}
-		process.Stop(0)
-		process = nil
+	for try := 0; ; {
+		err := p.once(ctx, &r, p.o.Each > 1 && try > 0 && try == p.o.Retries)
 		var quiet *Silence
-		if !errors.As(err, &quiet) || try == p.o.Retries {
+		switch {
+		case errors.Is(err, errStopped):
+		case !errors.As(err, &quiet):
 			return err
+		case try == p.o.Retries || p.fault() != nil:
+			return cmp.Or(p.fault(), err)
+		default:
+			try++
 		}
 	}
 }
 
-// say passes on what a process wrote to standard error.
-func (p *Pool) say(q *Process) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, line := range q.TakeLog() {
-		if p.o.Log != nil {
-			p.o.Log(line)
-		}
+// once asks once. It returns errStopped if the process was stopped because of another request.
+func (p *Pool) once(ctx context.Context, r *Request, alone bool) error {
+	s, err := p.slots.take(ctx, alone)
+	if err != nil {
+		return err
 	}
-}
-
-// exchange sends a request and waits for its answer.
-func (p *Pool) exchange(ctx context.Context, q *Process, r Request) error {
-	go q.Write(r.Begin())
+	defer p.slots.give(s)
+	x, err := p.running(s)
+	if err != nil {
+		return err
+	}
+	line, err := r.Begin()
+	if err != nil {
+		return err
+	}
+	answer := x.ask(r, line)
+	if answer == nil {
+		return errStopped
+	}
 	limit := time.NewTimer(p.o.Limit)
 	defer limit.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			x.end(0)
 			return ctx.Err()
 		case <-limit.C:
 			if r.Idle != nil {
@@ -126,32 +135,103 @@ func (p *Pool) exchange(ctx context.Context, q *Process, r Request) error {
 					continue
 				}
 			}
-			return &Silence{fmt.Sprintf("it gave no answer within %v (%s)%s", p.o.Limit, p.o.LimitKey, q.Said())}
-		case l, ok := <-q.Lines():
-			switch {
-			case !ok:
-				<-q.Ended()
-				return &Silence{fmt.Sprintf("it ended (%s) before it answered%s", q.State(), q.Said())}
-			case l.Err != nil:
-				return fmt.Errorf("line %d of its output: %w", l.Number, l.Err)
-			case len(l.Text) == 0:
-				continue
+			x.end(0)
+			quiet := &Silence{fmt.Sprintf("it gave no answer within %v (%s)%s", p.o.Limit, p.o.LimitKey, x.q.Said())}
+			p.died(quiet)
+			return quiet
+		case t := <-answer:
+			if t.err != nil {
+				<-x.done
+				return t.err
 			}
-			return r.Read(l)
+			return r.Read(t.line)
 		}
 	}
 }
 
-// closeGrace is how long a program may keep running after its input has ended.
+// running returns the process of a slot, a fresh one if none runs.
+func (p *Pool) running(s *slot) (*exchange, error) {
+	if err := p.fault(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.x != nil && !s.x.isOver() {
+		return s.x, nil
+	}
+	if s.x != nil {
+		<-s.x.done
+		if err := s.x.takeStray(); err != nil {
+			return nil, err
+		}
+	}
+	x, err := newExchange(p)
+	if err != nil {
+		return nil, err
+	}
+	s.x = x
+	return x, nil
+}
+
+// died counts a process that ended or fell silent with requests.
+func (p *Pool) died(why error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.deaths++; p.o.Deaths > 0 && p.deaths >= p.o.Deaths && p.broken == nil {
+		p.broken = fmt.Errorf("it died or fell silent %d times in a row, and no %s ended in between; the last time "+
+			"%v", p.deaths, p.o.Noun, why)
+	}
+}
+
+// lives notes an answer.
+func (p *Pool) lives() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deaths = 0
+}
+
+// fault returns why no request can be answered; nil if they can.
+func (p *Pool) fault() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// say passes on what a process wrote to standard error.
+func (p *Pool) say(q *Process) {
+	lines := q.TakeLog()
+	if len(lines) == 0 || p.o.Log == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.o.Log(text(lines))
+}
+
+// maxText bounds the bytes of a text of standard error.
+const maxText = 4000
+
+// text joins lines and leaves out the middle of many.
+func text(lines []string) string {
+	s := strings.Join(lines, "\n")
+	if len(s) <= maxText {
+		return s
+	}
+	head, tail := s[:maxText/4], s[len(s)-3*maxText/4:] // a traceback ends with its error
+	return strings.ToValidUTF8(head, "") + " … " + strings.ToValidUTF8(tail, "")
+}
+
+// closeGrace is how long a program may keep running after its input or output has ended.
 const closeGrace = 5 * time.Second
 
 // Close ends the processes. No request may be under way.
 func (p *Pool) Close() error {
-	for range p.o.Workers {
-		if q := <-p.idle; q != nil {
-			q.Stop(closeGrace)
-			p.say(q)
+	var all sync.WaitGroup
+	for _, s := range p.slots.all {
+		if s.x != nil {
+			all.Go(func() { s.x.end(closeGrace) })
 		}
 	}
+	all.Wait()
 	return nil
 }

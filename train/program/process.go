@@ -38,7 +38,8 @@ const MaxLine = 1 << 20
 // Start starts a program in its own process group.
 func Start(argv []string) (*Process, error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
-	p := &Process{cmd: cmd, stderr: &lineLog{}, lines: make(chan Line, 64), ended: make(chan struct{})}
+	p := &Process{cmd: cmd, stderr: &lineLog{noted: make(chan struct{}, 1)}, lines: make(chan Line, 64),
+		ended: make(chan struct{})}
 	var err error
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -79,6 +80,9 @@ func (p *Process) Lines() <-chan Line { return p.lines }
 
 // Ended returns a channel that is closed when the program has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Noted returns a channel that gets something when there are new lines on standard error.
+func (p *Process) Noted() <-chan struct{} { return p.stderr.noted }
 
 // TakeLog returns what the program wrote to standard error since the last call, by lines.
 func (p *Process) TakeLog() []string { return p.stderr.take() }
@@ -164,6 +168,7 @@ func Excerpt(b []byte) string {
 // lineLog collects lines of standard error. In a flood it keeps the first ones and counts
 // the rest. It is safe for concurrent use.
 type lineLog struct {
+	noted   chan struct{} // of 1; nil: nobody wants to know
 	mu      sync.Mutex
 	lines   []string
 	dropped int
@@ -207,6 +212,12 @@ func (g *lineLog) add() {
 	default:
 		g.dropped++
 		g.last = text
+	}
+	if text != "" {
+		select {
+		case g.noted <- struct{}{}:
+		default:
+		}
 	}
 }
 

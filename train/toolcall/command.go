@@ -15,11 +15,11 @@ import (
 // CommandOptions configure a tool that is a program of the user's.
 type CommandOptions struct {
 	Argv       []string
-	DataSource string        // for calls whose problem names none
-	Workers    int           // processes, each with one call at a time
-	Limit      time.Duration // longest time for an answer
-	Retries    int           // of a call whose process ended or fell silent
-	Log        func(line string)
+	DataSource string            // for calls whose problem names none
+	Workers    int               // processes, each with one call at a time
+	Limit      time.Duration     // longest time for an answer
+	Retries    int               // of a call whose process ended or fell silent
+	Log        func(text string) // of lines on standard error that came together
 }
 
 // Command asks a program and keeps its processes running. The program reads one call per line from its standard
@@ -44,9 +44,13 @@ type Command struct {
 
 // NewCommand prepares a program; the first call starts it. Close it afterwards.
 func NewCommand(o CommandOptions) *Command {
-	return &Command{opt: o, pool: program.NewPool(program.PoolOptions{Argv: o.Argv, Workers: o.Workers, Limit: o.Limit,
-		LimitKey: "rollout.tools.limit", Retries: o.Retries, Log: o.Log})}
+	return &Command{opt: o, pool: program.NewPool(program.PoolOptions{Argv: o.Argv, Workers: o.Workers, Each: 1,
+		Limit: o.Limit, LimitKey: "rollout.tools.limit", Retries: o.Retries, Noun: "call",
+		Example: example, Log: o.Log})}
 }
+
+// example is an answer, for errors.
+const example = `{"id": …, "output": "…"}`
 
 // request is a line of the program's input.
 type request struct {
@@ -63,9 +67,8 @@ type request struct {
 	Extra      json.RawMessage `json:"extra,omitempty"`
 }
 
-// response is a line of its output.
+// response is a line of its output, but for its id.
 type response struct {
-	ID     string  `json:"id"`
 	Output *string `json:"output"`
 	End    bool    `json:"end"`
 	Error  string  `json:"error"`
@@ -92,7 +95,7 @@ func (e *BrokenError) Hint() string {
 // Try starts the program once and returns a *BrokenError if it ends within a while: a program that works waits for
 // calls.
 func (c *Command) Try(while time.Duration) error {
-	if err := c.pool.Try(while, "call"); err != nil {
+	if err := c.pool.Try(while); err != nil {
 		return c.broken(err)
 	}
 	return nil
@@ -109,11 +112,13 @@ func (c *Command) Answer(ctx context.Context, call rollout.ToolCall) (a rollout.
 		return a, err
 	}
 	line = append(line, '\n')
-	begin := func() []byte { return line }
-	err = c.pool.Ask(ctx, program.Request{Begin: begin, Read: func(l program.Line) (err error) {
+	name := fmt.Sprintf("the call with id %s (problem %s)", asked.ID, asked.Problem)
+	begin := func() ([]byte, error) { return line, nil }
+	read := func(l program.Line) (err error) {
 		a, err = parse(l, &asked)
 		return err
-	}})
+	}
+	err = c.pool.Ask(ctx, program.Request{ID: asked.ID, Name: name, Begin: begin, Read: read})
 	if err != nil && ctx.Err() == nil {
 		err = c.broken(err)
 	}
@@ -126,15 +131,13 @@ func (c *Command) broken(err error) error { return &BrokenError{c.opt.Argv[0], e
 func parse(l program.Line, asked *request) (rollout.ToolAnswer, error) {
 	bad := func(text string) (rollout.ToolAnswer, error) {
 		return rollout.ToolAnswer{}, fmt.Errorf("line %d of its output %s, while the call with id %s (problem %s) "+
-			"waits: %s", l.Number, text, asked.ID, asked.Problem, program.Excerpt(l.Text))
+			"is open: %s", l.Number, text, asked.ID, asked.Problem, program.Excerpt(l.Text))
 	}
 	var r response
 	if err := json.Unmarshal(l.Text, &r); err != nil {
-		return bad("is no JSON answer; everything else belongs on standard error")
+		return bad("is not an answer such as " + example)
 	}
 	switch {
-	case r.ID != asked.ID:
-		return bad("has another id")
 	case r.Error != "":
 		return rollout.ToolAnswer{}, fmt.Errorf("on problem %s it says: %s", asked.Problem, r.Error)
 	case r.End:

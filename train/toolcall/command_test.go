@@ -87,7 +87,7 @@ func TestCommand(t *testing.T) {
 	if a, err := ask("end"); err != nil || !a.End {
 		t.Errorf("%+v, %v", a, err)
 	}
-	for input, want := range map[string]string{"die": "it ended (exit status 3) before it answered; it said: no life left", "chat": "is no JSON answer",
+	for input, want := range map[string]string{"die": "it ended (exit status 3) before it answered; it said: no life left", "chat": `is not JSON such as {"id": …, "output": "…"}; everything else belongs on standard error, while the call with id`,
 		"empty": `has neither "output" nor "end" nor "error"`, "other": "has another id", "error": "on problem p it says: no index"} {
 		_, err := ask(input)
 		var broken *BrokenError
