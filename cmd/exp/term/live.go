@@ -138,12 +138,16 @@ func (l *live) Note(text string) {
 	l.print(line{{indent + Clean(text), Plain}})
 }
 
-// Warn prints a warning above the block.
+// Warn prints a warning above the block, its further lines indented.
 func (l *live) Warn(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tellCached()
-	l.print(line{{indent + "warning: " + Clean(text), Warn}})
+	before := indent + "warning: "
+	for s := range strings.SplitSeq(CleanLines(text), "\n") {
+		l.print(line{{before + s, Warn}})
+		before = indent + indent
+	}
 }
 
 // Close takes the block off the screen.

@@ -355,3 +355,19 @@ func TestLiveCached(t *testing.T) {
 		})
 	}
 }
+
+func TestWarningOfSeveralLines(t *testing.T) {
+	const text = "agent a.py:\nTrace\x1bback\n  line 1"
+	c, buf := newClock(), &bytes.Buffer{}
+	l := newLive(buf, Stream{TTY: true}.Sized(func() (int, int) { return 80, 24 }), c.clock())
+	l.Warn(text)
+	l.Close()
+	if got, want := buf.String(), "  warning: agent a.py:\r\n    Trace back\r\n      line 1\r\n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	buf.Reset()
+	(&warnings{w: buf}).Warn(text)
+	if got, want := buf.String(), "warning: agent a.py:\n  Trace back\n    line 1\n"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

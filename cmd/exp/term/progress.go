@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -191,11 +192,11 @@ type warnings struct {
 	w  io.Writer
 }
 
-// Warn prints a line.
+// Warn prints a warning, its further lines indented.
 func (p *warnings) Warn(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fmt.Fprintf(p.w, "warning: %s\n", Clean(text))
+	fmt.Fprintf(p.w, "warning: %s\n", strings.ReplaceAll(CleanLines(text), "\n", "\n"+indent))
 }
 
 // Silent is the progress that shows nothing.
