@@ -29,7 +29,7 @@ func TestScoreOrder(t *testing.T) {
 		return rollout.Verdict{Status: rollout.Graded, Answer: p.ID + text}, nil
 	})
 	for _, parallelism := range []int{0, 1, 3, 100} {
-		verdicts, err := Score(context.Background(), echo, problemP, numbered(57), parallelism)
+		verdicts, err := Score(context.Background(), echo, problemP, numbered(57), Scoring{Parallelism: parallelism})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestScoreNotGraded(t *testing.T) {
 			}
 			return rollout.Verdict{Status: rollout.Graded}, nil
 		})
-		verdicts, err := Score(context.Background(), grader, problemP, numbered(tt.samples), 4)
+		verdicts, err := Score(context.Background(), grader, problemP, numbered(tt.samples), Scoring{Parallelism: 4})
 		var broken *NotGradedError
 		if got := errors.As(err, &broken); got != tt.fails || !tt.fails && err != nil {
 			t.Errorf("%d of %d: error %v, want one: %v", tt.broken, tt.samples, err, tt.fails)
@@ -74,6 +74,39 @@ func TestScoreNotGraded(t *testing.T) {
 	}
 }
 
+// A limit of the configuration replaces 1 %, and errors name its key.
+func TestScoreLimit(t *testing.T) {
+	const key = "eval.final.max_not_graded"
+	grader := fakeGrader(func(_ *rollout.Problem, text string) (rollout.Verdict, error) {
+		if text < "3" {
+			return rollout.Verdict{Reason: "sandbox gone"}, nil
+		}
+		return rollout.Verdict{Status: rollout.Graded}, nil
+	})
+	episodes := numbered(10)
+	for k := range episodes {
+		v, _ := grader(nil, episodes[k].Completion.Text)
+		episodes[k].Completion.AgentVerdict = &v
+	}
+	episodes[9].Completion.AgentVerdict = nil // the run's graders judge it
+	for share, fails := range map[float64]bool{0: true, 0.2: true, 0.3: false, 1: false} {
+		limit := Limit{Share: share, Key: key}
+		_, err := Score(context.Background(), grader, problemP, numbered(10), Scoring{Limit: limit})
+		for name, err := range map[string]error{"samples": err, "episodes": CheckEpisodes(episodes, limit)} {
+			var broken *NotGradedError
+			if errors.As(err, &broken) != fails || !fails && err != nil {
+				t.Errorf("%s, share %v: %v", name, share, err)
+				continue
+			}
+			if fails && (broken.NotGraded != 3 || !strings.HasSuffix(broken.Hint(), "; "+key+" sets the limit") ||
+				!strings.Contains(err.Error(), fmt.Sprintf("3 of 10 samples could not be graded, more than %g %%; the first is sample 0 ", 100*share)) ||
+				strings.Contains(broken.Hint(), "the completions are kept") != (name == "samples")) {
+				t.Errorf("%s, share %v: %v; %s", name, share, err, broken.Hint())
+			}
+		}
+	}
+}
+
 func TestScoreGraderFails(t *testing.T) {
 	var calls atomic.Int64
 	grader := fakeGrader(func(_ *rollout.Problem, text string) (rollout.Verdict, error) {
@@ -83,7 +116,7 @@ func TestScoreGraderFails(t *testing.T) {
 		}
 		return rollout.Verdict{Status: rollout.Graded}, nil
 	})
-	_, err := Score(context.Background(), grader, problemP, numbered(1000), 1)
+	_, err := Score(context.Background(), grader, problemP, numbered(1000), Scoring{Parallelism: 1})
 	if err == nil || err.Error() != "grading sample 3 of problem p: no more disk" {
 		t.Errorf("error %v", err)
 	}
@@ -93,7 +126,7 @@ func TestScoreGraderFails(t *testing.T) {
 }
 
 func TestScoreUnknownProblem(t *testing.T) {
-	_, err := Score(context.Background(), fakeGrader(nil), nil, numbered(1), 1)
+	_, err := Score(context.Background(), fakeGrader(nil), nil, numbered(1), Scoring{Parallelism: 1})
 	if err == nil || !strings.Contains(err.Error(), "unknown problem p") {
 		t.Errorf("error %v", err)
 	}
@@ -105,7 +138,7 @@ func TestScoreCancelled(t *testing.T) {
 		cancel()
 		return rollout.Verdict{Status: rollout.Graded}, nil
 	})
-	if _, err := Score(ctx, grader, problemP, numbered(1000), 2); !errors.Is(err, context.Canceled) {
+	if _, err := Score(ctx, grader, problemP, numbered(1000), Scoring{Parallelism: 2}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want context.Canceled", err)
 	}
 }

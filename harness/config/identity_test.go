@@ -84,7 +84,7 @@ func TestNonsemanticKeysStayOut(t *testing.T) {
 		"name": "other", "compare.vary": "[rollout]", "store.samples.train": "none", "store.samples.eval": "sampled(0.5)",
 		"compute.device": "cuda:1", "compute.numerics": "cpu/fma", "compute.recompute": "true", "rollout.speculate": "false",
 		"compute.offload": "all", "model.digest": "", "verify.logprob_rate": "1",
-		"reward.max_not_graded": "0.5", "sandbox.require": "full", "store.tensorboard": "events",
+		"reward.max_not_graded": "0.5", "eval.final.max_not_graded": "0.5", "sandbox.require": "full", "store.tensorboard": "events",
 		"checkpoint.every_minutes": "2.5", "run.stop_if": "[actor/entropy < 0.1]", "notify.command": "[./bell]", "notify.webhook": "env:HOOK",
 	}
 	base := load(t, Input{File: "testdata/plain.yaml"})

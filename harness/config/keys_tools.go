@@ -158,8 +158,8 @@ const aboutAgents = `
                                               (else from 1 on), "answer" what the answer is
     {"id": "7", "error": "the site is down"}  nothing to learn from; such completions are not
                                               graded, as after an agent that died or hung.
-                                              Above reward.max_not_graded, or 1 % of an
-                                              evaluation, the run ends (exit 8)
+                                              Above reward.max_not_graded in training, or
+                                              eval.final.max_not_graded, the run ends (exit 8)
 
   Everything else belongs on standard error, which exp shows: a line that is not JSON, or whose
   id no open episode of the process has, ends the run. An episode is played again, up to

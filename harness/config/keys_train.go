@@ -250,6 +250,10 @@ func finalKeys() []Key {
 		{Path: "eval.final.pass_k", Kind: Int, List: true, Default: powersUpTo("eval.final.n"), Range: atLeast(1),
 			Unit: "completions", Stages: at(EvalScore),
 			Help: "values of k for pass@k, rising, none above n"},
+		{Path: "eval.final.max_not_graded", Kind: Float, Default: is(0.01), Range: between(0, 1), Unit: "fraction",
+			Role: Nonsemantic, Stages: at(EvalGen, EvalScore), Late: true,
+			Help: "share of an evaluation's completions that may go without a verdict, because a grader or an " +
+				"agent's episode failed; scores are of the others, and more end the run (exit 8)"},
 		minP("eval.final", nil),
 	}, penaltyKeys("eval.final", nil)...))
 }

@@ -414,6 +414,7 @@ type Final struct {
 	Frequency    float64  `key:"frequency_penalty"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	PassK        []int    `key:"pass_k"`
+	MaxNotGraded float64  `key:"max_not_graded"`
 }
 
 // Compare lists the keys that a comparison with this run may vary.

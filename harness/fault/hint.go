@@ -3,7 +3,6 @@ package fault
 import (
 	"errors"
 
-	"exp/eval"
 	"exp/experiments/blob"
 	"exp/experiments/query"
 	"exp/experiments/store"
@@ -21,7 +20,6 @@ func Hint(err error) string {
 		none   *query.NotFoundError
 		locked *store.LockedError
 		d      *store.DivergenceError
-		g      *eval.NotGradedError
 	)
 	switch {
 	case errors.As(err, &method) && method.Hint() != "":
@@ -40,8 +38,6 @@ func Hint(err error) string {
 		return divergenceHint(d)
 	case isAny[*checkpoint.ProbeError](err):
 		return "the merged weights were not kept; run again, and if it happens again check the disk and the memory"
-	case errors.As(err, &g):
-		return "nothing was scored; fix the cause and run again: the completions are kept"
 	}
 	return ""
 }

@@ -75,7 +75,8 @@ func (e *Evaluation) gradeAnswers(ctx context.Context, names []string) error {
 		if err != nil {
 			return inputf("--grader: %w", err)
 		}
-		verdicts, err := eval.Score(ctx, g, e.panel.Problems, e.panel.Samples, runtime.GOMAXPROCS(0))
+		verdicts, err := eval.Score(ctx, g, e.panel.Problems, e.panel.Samples,
+			eval.Scoring{Parallelism: runtime.GOMAXPROCS(0)})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -149,7 +150,8 @@ func (e *Evaluation) gradePrograms(ctx context.Context, names []string, w Watche
 		if i == 0 {
 			counted = counting{g, func() { w.GradeProgress(int(done.Add(1))) }}
 		}
-		verdicts, err := eval.Score(ctx, counted, e.panel.Problems, e.panel.Samples, 2*pool.Slots())
+		verdicts, err := eval.Score(ctx, counted, e.panel.Problems, e.panel.Samples,
+			eval.Scoring{Parallelism: 2 * pool.Slots()})
 		if err != nil {
 			w.GradeDone(true)
 			return err

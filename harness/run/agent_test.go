@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"exp/eval"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/plan"
@@ -255,6 +256,30 @@ func TestAgentGoesOn(t *testing.T) {
 	}
 	if err != nil || failed == 0 || failed > len(list)/10 {
 		t.Errorf("%d of %d episodes failed: %v", failed, len(list), err)
+	}
+}
+
+// An evaluation with too many failed episodes keeps none, and goes on when its limit allows them.
+func TestAgentFailsEvaluation(t *testing.T) {
+	sets := agentSets(t, "rollout.tools.episodes=6", "rollout.tools.command=["+os.Args[0]+", agent-program, fails]",
+		"eval.online.every_steps=0", "train.steps=1")
+	l := newLab(t)
+	_, err := l.try(context.Background(), l.plan(1, append(sets, "eval.final.max_not_graded=0")...), &quiet{})
+	var few *eval.NotGradedError
+	if !errors.As(err, &few) || !few.Episodes || few.Reason != "the agent: z is not playable" ||
+		!strings.HasSuffix(few.Hint(), "eval.final.max_not_graded sets the limit") {
+		t.Fatalf("error %v", err)
+	}
+	res, _ := l.execute(l.plan(1, append(sets, "eval.final.max_not_graded=50%")...))
+	list, _, err := recorded.Completions{DB: l.db, Run: res.Run, Query: store.SampleQuery{Scope: "eval"}}.Read(context.Background(), 0)
+	failed := 0
+	for _, c := range list {
+		if c.Correct == nil {
+			failed++
+		}
+	}
+	if err != nil || failed != few.NotGraded {
+		t.Errorf("%d of %d episodes failed, %d before: %v", failed, len(list), few.NotGraded, err)
 	}
 }
 

@@ -132,6 +132,9 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 	if err != nil {
 		return nil, err
 	}
+	if err := eval.CheckEpisodes(fresh, e.notGradedLimit()); err != nil {
+		return nil, err
+	}
 	lines, err := completionLines(fresh)
 	if err != nil {
 		return nil, err

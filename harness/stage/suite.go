@@ -173,13 +173,19 @@ func Grade(ctx context.Context, e *Env, p *rollout.Problem, c *rollout.Completio
 	if err != nil {
 		return v, err
 	}
-	list, err := eval.Score(ctx, g, []rollout.Problem{*p}, []eval.Sample{{ProblemID: p.ID, Completion: *c}}, 1)
+	list, err := eval.Score(ctx, g, []rollout.Problem{*p}, []eval.Sample{{ProblemID: p.ID, Completion: *c}},
+		eval.Scoring{})
 	_ = end() // all programs have ended
 	var none *eval.NotGradedError
 	if err != nil && !errors.As(err, &none) {
 		return v, err
 	}
 	return list[0], nil // which says if it has no verdict
+}
+
+// notGradedLimit returns how many completions of a final evaluation may go without a verdict.
+func (e *Env) notGradedLimit() eval.Limit {
+	return eval.Limit{Share: e.run().Eval.Final.MaxNotGraded, Key: "eval.final.max_not_graded"}
 }
 
 // judge grades the samples of an evaluation with all graders of its label, and fills in the
@@ -203,7 +209,8 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 		if i == 0 && e.suiteOf(ev.Label) == nil && e.run().JudgesAlone() {
 			graded = ev.Samples // the reward reads tools' answers too, as in training
 		}
-		verdicts, err := eval.Score(ctx, e.heeds(g), ev.Problems, graded, parallelism)
+		verdicts, err := eval.Score(ctx, e.heeds(g), ev.Problems, graded,
+			eval.Scoring{Parallelism: parallelism, Limit: e.notGradedLimit()})
 		_ = end() // all programs have ended
 		if err != nil {
 			return err

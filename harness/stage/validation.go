@@ -159,7 +159,7 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, 1)
+	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, eval.Scoring{})
 	if err != nil {
 		return nil, err
 	}
