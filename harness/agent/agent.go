@@ -83,7 +83,7 @@ var _ rollout.Agent = (*Agent)(nil)
 func New(o Options) *Agent {
 	a := &Agent{o: o, open: map[string]*episode{}, pool: program.NewPool(program.PoolOptions{Argv: o.Argv,
 		Workers: o.Workers, Each: o.Each, Limit: o.Limit, LimitKey: "rollout.tools.limit", Retries: o.Retries,
-		Deaths: deaths(o), Noun: "episode", Example: example, Log: o.Log})}
+		Deaths: deaths, Noun: "episode", Example: example, Log: o.Log})}
 	a.server.Handler, a.server.ReadHeaderTimeout = a.handler(), headTime
 	a.listen = sync.OnceValues(func() (string, error) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,9 +96,10 @@ func New(o Options) *Agent {
 	return a
 }
 
-// deaths is how often programs may die or fall silent in a row while no episode ends. One accident can end all
-// processes, one bad episode a process in every try: a program that works gets through two and four of those.
-func deaths(o Options) int { return 2*o.Workers + 4*(o.Retries+1) }
+// deaths is how many episodes fresh programs may die or fall silent in while no episode ends. A program that dies in
+// one of ten episodes, more than runs accept by default, reaches it with 32 at once in one run of 25, before the first
+// one has ended; one that always dies wastes a minute.
+const deaths = 8
 
 // example is a line that ends an episode, for errors.
 const example = `{"id": …, "score": 1}`

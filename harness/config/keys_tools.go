@@ -166,9 +166,8 @@ const aboutAgents = `
   rollout.tools.retries times, if the program dies, or takes rollout.tools.limit without a
   request and is stopped. A program that dies takes all its open episodes with it, and each has
   used up a try; the last try has a process for itself, so one bad episode fails alone. A
-  program that is stopped for one episode costs its others no try. A program that died or fell
-  silent 2 * workers + 4 * (retries + 1) times in a row, while no episode ended, is broken, and
-  ends the run.
+  program that is stopped for one episode costs its others no try. If fresh processes die or
+  fall silent in 8 episodes, and none ends in between, the program is broken, and the run ends.
 
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were

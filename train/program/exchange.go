@@ -193,7 +193,11 @@ func (x *exchange) finish(why error, grace time.Duration) {
 			when = fmt.Sprintf("while %d %ss were open", n, x.p.o.Noun)
 		}
 		why = &Silence{fmt.Sprintf("%s %s%s", state, when, said)}
-		x.p.died(why)
+		id := ""
+		if n == 1 {
+			id = slices.Collect(maps.Keys(x.open))[0]
+		}
+		x.died(id, why)
 	}
 	if len(x.open) == 0 && why != errStopped {
 		x.stray = why
@@ -202,6 +206,14 @@ func (x *exchange) finish(why error, grace time.Duration) {
 		a.told <- told{err: why}
 	}
 	clear(x.open)
+}
+
+// died counts the end of a process for a request or, if id is empty, several. A process that has answered works: an
+// accident that ends many of them is none of the program's.
+func (x *exchange) died(id string, why error) {
+	if len(x.answered) == 0 {
+		x.p.died(id, why)
+	}
 }
 
 // isOver reports whether the process takes no requests.

@@ -18,8 +18,8 @@ type PoolOptions struct {
 	Limit    time.Duration // longest time for an answer, or without a word
 	LimitKey string        // of the configuration, for errors
 	Retries  int           // of a request whose process ended or fell silent
-	// Deaths is how often processes may end or fall silent in a row, while no request is answered: then the program
-	// does not work, and all requests fail. 0: any number.
+	// Deaths is how often processes that never answered may end or fall silent while no request is answered, further
+	// tries of a request not counted: then the program does not work, and all requests fail. 0: any number.
 	Deaths  int
 	Noun    string            // what a request is called, for errors: "call"
 	Example string            // of an answer, for errors
@@ -32,9 +32,10 @@ type Pool struct {
 	o     PoolOptions
 	slots slots
 
-	mu     sync.Mutex // also of Log
-	deaths int        // since the last answer
-	broken error      // too many; nil
+	mu     sync.Mutex      // also of Log
+	deaths int             // with several requests, since the last answer
+	fatal  map[string]bool // by id, requests in which a process died, since the last answer
+	broken error           // too many of both; nil
 }
 
 // NewPool prepares a pool. Close it afterwards.
@@ -42,7 +43,7 @@ func NewPool(o PoolOptions) *Pool {
 	if len(o.Argv) == 0 || o.Workers < 1 || o.Each < 1 || o.Limit <= 0 {
 		panic("program: pool without program, workers, requests or limit")
 	}
-	p := &Pool{o: o, slots: slots{each: o.Each}}
+	p := &Pool{o: o, slots: slots{each: o.Each}, fatal: map[string]bool{}}
 	for range o.Workers {
 		p.slots.all = append(p.slots.all, &slot{})
 	}
@@ -137,7 +138,7 @@ func (p *Pool) once(ctx context.Context, r *Request, alone bool) error {
 			}
 			x.end(0)
 			quiet := &Silence{fmt.Sprintf("it gave no answer within %v (%s)%s", p.o.Limit, p.o.LimitKey, x.q.Said())}
-			p.died(quiet)
+			x.died(r.ID, quiet)
 			return quiet
 		case t := <-answer:
 			if t.err != nil {
@@ -173,13 +174,18 @@ func (p *Pool) running(s *slot) (*exchange, error) {
 	return x, nil
 }
 
-// died counts a process that ended or fell silent with requests.
-func (p *Pool) died(why error) {
+// died counts a process that ended or fell silent in the request with an id, or in several if it is empty.
+func (p *Pool) died(id string, why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.deaths++; p.o.Deaths > 0 && p.deaths >= p.o.Deaths && p.broken == nil {
-		p.broken = fmt.Errorf("it died or fell silent %d times in a row, and no %s ended in between; the last time "+
-			"%v", p.deaths, p.o.Noun, why)
+	if id == "" {
+		p.deaths++
+	} else {
+		p.fatal[id] = true
+	}
+	if n := p.deaths + len(p.fatal); p.o.Deaths > 0 && n >= p.o.Deaths && p.broken == nil {
+		p.broken = fmt.Errorf("it died or fell silent %d times, further tries not counted, and no %s ended in "+
+			"between; the last time %v", n, p.o.Noun, why)
 	}
 }
 
@@ -188,6 +194,7 @@ func (p *Pool) lives() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.deaths = 0
+	clear(p.fatal)
 }
 
 // fault returns why no request can be answered; nil if they can.

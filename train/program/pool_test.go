@@ -318,30 +318,42 @@ func TestStrayLines(t *testing.T) {
 
 // TestManyDeaths: a program that dies all the time is given up, and one that answers in between is not.
 func TestManyDeaths(t *testing.T) {
-	l := newLab(t, PoolOptions{Workers: 2, Each: 1, Retries: 1, Deaths: 5})
-	for range 3 {
-		if r := l.ask(context.Background(), "die", nil); r.err == nil || strings.Contains(r.err.Error(), "in a row") || r.tries != 2 {
-			t.Fatalf("%+v", r)
+	l := newLab(t, PoolOptions{Workers: 2, Each: 1, Retries: 1, Deaths: 4})
+	// Three requests die twice, which counts once: three times before an answer, and again after it.
+	for range 2 {
+		for range 3 {
+			if r := l.ask(context.Background(), "die", nil); r.err == nil || strings.Contains(r.err.Error(), "further tries") || r.tries != 2 {
+				t.Fatalf("%+v", r)
+			}
 		}
 		if r := l.ask(context.Background(), "ok", nil); r.err != nil {
 			t.Fatalf("%+v", r)
 		}
 	}
-	const want = "it died or fell silent 5 times in a row, and no call ended in between; the last time it ended (exit status 3) before it answered; it said: no life left"
-	broken := 0
-	for _, r := range l.askAll("die", "die", "die", "die", "die", "die") {
+	// The process that has answered dies and does not count: the first request counts by its second try.
+	const want = "it died or fell silent 4 times, further tries not counted, and no call ended in between; the last time it ended (exit status 3) before it answered; it said: no life left"
+	for i, tries := range []int{2, 2, 2, 1, 0} {
+		r := l.ask(context.Background(), "die", nil)
 		var quiet *Silence
-		if r.err != nil && r.err.Error() == want && !errors.As(r.err, &quiet) {
-			broken++
-		} else if r.tries != 2 {
-			t.Errorf("%+v", r)
+		if broken := r.err != nil && r.err.Error() == want && !errors.As(r.err, &quiet); broken != (i > 2) || r.tries != tries {
+			t.Errorf("request %d: %+v", i, r)
 		}
 	}
-	if broken < 3 { // two processes die twice for each of the first two
-		t.Errorf("%d requests learned that the program is broken", broken)
+	if err := l.Close(); err != nil {
+		t.Error(err)
 	}
-	if r := l.ask(context.Background(), "ok", nil); r.err == nil || r.err.Error() != want {
-		t.Errorf("%+v", r)
+	// A process that dies with several requests counts once, and each of those that then die alone.
+	l = newLab(t, PoolOptions{Workers: 1, Each: 3, Retries: 1, Deaths: 3})
+	broken := 0
+	for i, r := range l.askAll("die", "die", "die") {
+		if r.err == nil {
+			t.Errorf("request %d: %+v", i, r)
+		} else if strings.HasPrefix(r.err.Error(), "it died or fell silent 3 times") {
+			broken++
+		}
+	}
+	if broken != 2 {
+		t.Errorf("%d requests learned that the program is broken, want 2", broken)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
