@@ -175,7 +175,8 @@ const aboutAgents = `
   before it adds messages; thoughts may be left out of answers, and stay in the policy's
   context. A request that does not is refused (one), or begins another conversation: the only
   one to learn from (last), or one of up to rollout.tools.max_conversations (all). Then a
-  request continues the one of which it repeats most, and the episode's reward is for all.
+  request continues the one of which it repeats most, and the episode's reward is for all;
+  reward.command reads them one after another, without the later prompts.
   rollout.max_new_tokens covers all after a conversation's prompt. A later prompt may be longer
   than data.max_prompt_tokens, with as many fewer tokens after it. A request beyond, or beyond
   rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns,
