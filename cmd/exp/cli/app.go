@@ -24,6 +24,7 @@ type System struct {
 	Getenv         func(string) string
 	Clock          term.Clock
 	Signals        <-chan os.Signal // nil: none come
+	HookTime       time.Duration    // of a hook of completion; 0: CompletionTime
 }
 
 // Program is a program for the frame to run.

@@ -136,7 +136,7 @@ func (a *App) completeWords(ctx context.Context, words []string) {
 	args := slices.DeleteFunc(line.args(), func(s string) bool {
 		return s == "--" || slices.Contains(line.unknown, s)
 	})
-	ctx, cancel := context.WithTimeout(ctx, CompletionTime)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(a.HookTime, CompletionTime))
 	defer cancel()
 	_ = a.cli.RunContext(ctx, append(args, CompletionFlag))
 }
