@@ -93,8 +93,8 @@ func (c call) run(args ...string) ended {
 	code := cli.Run(cli.System{
 		Args: append([]string{"exp"}, args...), Stdin: strings.NewReader(c.stdin),
 		Stdout: &stdout, Stderr: &stderr,
-		Getenv:  func(key string) string { return c.env[key] },
-		Clock:   clock, HookTime: patience,
+		Getenv: func(key string) string { return c.env[key] },
+		Clock:  clock, HookTime: patience,
 		Signals: c.signals,
 	}, program(c.list))
 	return ended{code, stdout.String(), stderr.String()}
