@@ -45,7 +45,9 @@ func TestConvert(t *testing.T) {
 	}
 	none := filepath.Join(out, "none")
 	exp(t, "convert", dir, none).refuses(t, 2, "--to FORMAT")
-	exp(t, "convert", dir, none, "--to", "gguf").refuses(t, 2, "hf, megatron, fsdp")
+	exp(t, "convert", dir, none, "--to", "onnx").refuses(t, 2, "hf, megatron, fsdp, gguf")
+	exp(t, "convert", dir, none, "--to", "gguf", "--type", "q5").refuses(t, 2, "keep, bf16, f16, f32, q8_0")
+	exp(t, "convert", dir, none, "--to", "fsdp", "--type", "f16").refuses(t, 2, "--type is for --to gguf")
 	exp(t, "convert", dir, none, "--to", "megatron", "--ranks", "2").refuses(t, 2, "--ranks is for --to fsdp")
 	exp(t, "convert", dir, none, "--to", "megatron", "--tp", "3").refuses(t, 2, "TP 3 does not divide")
 	exp(t, "convert", dir, none, "--to", "megatron", "--pp", "4").refuses(t, 2, "do not spread evenly over 4 chunks")
@@ -53,6 +55,22 @@ func TestConvert(t *testing.T) {
 	exp(t, "convert", dir, none, "--to", "fsdp", "--ranks", "0").refuses(t, 2, "0 ranks")
 	if _, err := os.Stat(none); err == nil {
 		t.Error("a refused conversion left a folder")
+	}
+}
+
+// A folder with a tokenizer becomes one file, which is replaced only if asked.
+func TestConvertToGGUF(t *testing.T) {
+	dir, _, _ := tinyFolder(t)
+	exp(t, "convert", dir, dir+"-gguf", "--to", "gguf").refuses(t, 3, "no tokenizer.json is with the weights", "--hf-config DIR")
+	words := `{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}}`
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(words), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, "convert", dir, dir+"-gguf", "--to", "gguf").says(t, "Qwen2ForCausalLM", "model.gguf")
+	exp(t, "convert", dir, dir+"-gguf", "--to", "gguf").refuses(t, 2, "already exists", "--force")
+	exp(t, "convert", dir, dir+"-gguf", "--to", "gguf", "--type", "bf16", "--force").says(t, "BF16")
+	if list := filesIn(t, dir+"-gguf"); len(list) != 1 {
+		t.Errorf("%d files", len(list))
 	}
 }
 

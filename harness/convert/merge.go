@@ -85,7 +85,7 @@ func target(out string, c *checkpoint.Container, replace bool) error {
 	if !replace {
 		return &TargetError{Path: out, Why: "already exists", Ask: true}
 	}
-	models := []string{"config.json", "model.safetensors", "huggingface/config.json"}
+	models := []string{"config.json", "model.safetensors", "huggingface/config.json", "model.gguf"}
 	if !slices.ContainsFunc(models, func(name string) bool {
 		info, err := os.Stat(filepath.Join(out, name))
 		return err == nil && info.Mode().IsRegular()

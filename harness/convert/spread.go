@@ -10,8 +10,11 @@ import (
 	"exp/train/checkpoint/megatron"
 )
 
-// Formats returns what Spread writes: Hugging Face's layout, Megatron's, verl's FSDP.
-func Formats() []string { return []string{"hf", "megatron", "fsdp"} }
+// Formats returns what Spread writes: Hugging Face's layout, Megatron's, verl's FSDP, and llama.cpp's GGUF.
+func Formats() []string { return []string{"hf", "megatron", "fsdp", "gguf"} }
+
+// GGUFTypes returns the types in which matrices are written to GGUF; the first keeps their own.
+func GGUFTypes() []string { return checkpoint.GGUFTypes() }
 
 // SpreadOptions say how Spread writes a checkpoint.
 type SpreadOptions struct {
@@ -20,8 +23,9 @@ type SpreadOptions struct {
 	Vocab   int    // tokens, for Megatron's checkpoints that do not say; 0: not known
 	Replace bool
 
-	TP, PP, VP, EP int // Megatron's ranks along each axis
-	Ranks          int // of FSDP
+	TP, PP, VP, EP int    // Megatron's ranks along each axis
+	Ranks          int    // of FSDP
+	Type           string // of GGUF, one of GGUFTypes
 	Progress       func(done, total int64)
 }
 
@@ -33,8 +37,8 @@ func (e *GridError) Error() string { return e.Err.Error() }
 // Unwrap returns e.Err.
 func (e *GridError) Unwrap() error { return e.Err }
 
-// Spread writes the weights at path src as folder out in another format, bit for bit. If
-// ctx ends, nothing is left.
+// Spread writes the weights at path src as folder out in another format, bit for bit except for GGUF of another type
+// than theirs. If ctx ends, nothing is left.
 func Spread(ctx context.Context, src, out string, o SpreadOptions) (*Merged, error) {
 	if o.To == "hf" {
 		return Merge(ctx, src, out, MergeOptions{DType: "keep", Config: o.Config, Vocab: o.Vocab, Replace: o.Replace,
@@ -53,6 +57,14 @@ func Spread(ctx context.Context, src, out string, o SpreadOptions) (*Merged, err
 	}
 	if o.Progress != nil {
 		s.Progress = func(done int64) { o.Progress(done, max(done, sizeOf(c.Path))) }
+	}
+	if o.To == "gguf" {
+		p, err := checkpoint.WriteGGUF(ctx, c, out, checkpoint.GGUFOptions{Type: o.Type, Replace: o.Replace,
+			Progress: s.Progress})
+		if err != nil {
+			return nil, err
+		}
+		return described(p, out), nil
 	}
 	p, err := checkpoint.Spread(ctx, c, out, s)
 	if errors.Is(err, checkpoint.ErrGrid) {

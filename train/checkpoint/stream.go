@@ -106,6 +106,9 @@ func view(p []uint64, t kernels.DType, n int) kernels.Buffer {
 	return kernels.Host(unsafe.Slice((*float32)(at), n))
 }
 
+// float32sOf returns the elements of host memory of type F32.
+func float32sOf(b kernels.Buffer) []float32 { return unsafe.Slice((*float32)(b.Addr()), b.Len()) }
+
 // read fills memory with the job's elements, by several goroutines.
 func (j job) read(p []uint64) error {
 	if j.n == 0 {
