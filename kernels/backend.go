@@ -187,6 +187,7 @@ const (
 	ReLU2                         // max(g, 0)², without another factor: Nemotron-H
 	PlainGELU                     // g·(1+erf(g/√2))/2, without another factor: GPT-NeoX
 	PlainGELUTanh                 // GELUTanh's, without another factor: GPT-2
+	XIELU                         // Gates.XIELU instead of Gate, without another factor: Apertus
 )
 
 // Factors returns how many numbers an activation is computed from.
@@ -231,6 +232,33 @@ type Gates interface {
 	//	dgateUp[m,f] = d·a'(g)
 	// dgateUp may be gateUp.
 	GateBackward(dgateUp, gateUp, dact Buffer, F int, kind GateKind)
+
+	// XIELU sets act [M,F] from x [M,F], operands: with g = x[m,f] and n = (exp(min(g, Eps)) - 1) - g,
+	//	act[m,f] = fma(Beta, g, Positive·(g·g))   where g > 0
+	//	act[m,f] = fma(Beta, g, Negative·n)       elsewhere
+	// computed in float64 as in kernels/ref and rounded once. Huang and Schlag, arXiv:2411.13010, with the quadratic
+	// and the exponential part as transformers has them. act may be x.
+	XIELU(act, x Buffer, F int, a Xielu)
+	// XIELUBackward sets dx [M,F] to d·a'(g), d = dact[m,f], with the derivative
+	//	a'(g) = fma(2·Positive, g, Beta)          where g > 0
+	//	a'(g) = fma(Negative, e-1, Beta)          elsewhere, e = exp(g) where g < Eps, else 0
+	// computed in float64 and rounded once, and adds to dalpha [2] the blocked plain sums over rows of the lane sums
+	// over f of d·p and d·q, where p = DPositive·(g·g) for g > 0 and q = DNegative·n elsewhere, each 0 otherwise,
+	// computed in float64 and rounded once. dx may be x or dact.
+	XIELUBackward(dx, dalpha, x, dact, blocks Buffer, F int, a Xielu)
+
+	// Clip sets out[i] to x[i], to limit if it is above that, or to -limit if it is below that; a NaN stays one. limit
+	// is positive; out and x are operands; out may be x.
+	Clip(out, x Buffer, limit float64)
+	// ClipBackward sets dx[i] to dout[i], or to 0 where x[i] is beyond the limit. dx may be dout.
+	ClipBackward(dx, dout, x Buffer, limit float64)
+}
+
+// Xielu holds the numbers of an xIELU activation. DPositive and DNegative are the derivatives of Positive and Negative
+// with respect to the parameters that XIELUBackward's dalpha belongs to.
+type Xielu struct {
+	Positive, Negative, Beta, Eps float64
+	DPositive, DNegative          float64
 }
 
 // Columns reads and updates a range of columns, which low-rank adapters need on one of

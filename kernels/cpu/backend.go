@@ -38,6 +38,8 @@ struct arguments {
 	struct swiglu_args swiglu;
 	struct gelu_args gelu;
 	struct gate_args gate;
+	struct xielu_args xielu;
+	struct clip_args clip;
 	struct columns_args columns;
 	struct route_args route;
 	struct combine_args combine;

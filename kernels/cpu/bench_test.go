@@ -31,6 +31,10 @@ func BenchmarkAttentionBackward(b *testing.B)   { bench(b) }
 func BenchmarkAppendKV(b *testing.B)            { bench(b) }
 func BenchmarkPagedAttention(b *testing.B)      { bench(b) }
 func BenchmarkCopyPages(b *testing.B)           { bench(b) }
+func BenchmarkXIELU(b *testing.B)               { bench(b) }
+func BenchmarkXIELUBackward(b *testing.B)       { bench(b) }
+func BenchmarkClip(b *testing.B)                { bench(b) }
+func BenchmarkClipBackward(b *testing.B)        { bench(b) }
 func BenchmarkSink(b *testing.B)                { bench(b) }
 func BenchmarkSinkBackward(b *testing.B)        { bench(b) }
 func BenchmarkGatherRows(b *testing.B)          { bench(b) }

@@ -260,6 +260,35 @@ struct gate_args {
 	int kind; // enum gate_kind
 };
 
+// The numbers of an xIELU, and their derivatives in the learned parameters.
+struct xielu_numbers {
+	double positive, negative, beta, eps, d_positive, d_negative;
+};
+
+struct xielu_args {
+	struct operand act, x;
+	long M, F;
+	struct xielu_numbers by;
+};
+
+// terms [M,2] of dalpha, and the sums of a block's, parts [B,2].
+struct xielu_backward_args {
+	struct operand dx, x, dact;
+	const int *blocks;
+	float *terms, *parts;
+	long M, F, B;
+	struct xielu_numbers by;
+};
+#define xielu_parts_args xielu_backward_args
+
+// out is dx in backward.
+struct clip_args {
+	struct operand out, x, dout;
+	long n;
+	float limit;
+};
+#define clip_backward_args clip_args
+
 struct gate_backward_args {
 	struct operand dgate_up, gate_up, dact;
 	long M, F;

@@ -71,7 +71,8 @@ func (m benchmark) measure(b *testing.B, dev kernels.Backend) {
 func benchmarks() []benchmark {
 	var all []benchmark
 	for _, list := range [][]benchmark{memoryBenchmarks(), linearBenchmarks(), normBenchmarks(), sequenceBenchmarks(),
-		outputBenchmarks(), gateBenchmarks(), sinkBenchmarks(), recurrenceBenchmarks(), columnBenchmarks(),
+		outputBenchmarks(), gateBenchmarks(), sinkBenchmarks(), xieluBenchmarks(),
+		recurrenceBenchmarks(), columnBenchmarks(),
 		expertBenchmarks()} {
 		all = append(all, list...)
 	}

@@ -108,6 +108,12 @@ func checkEmpty(s *subject) error {
 		}},
 		{"Gate", func(c *call) { c.b.Gate(none(c), none(c), 7, kernels.GELUTanh) }},
 		{"GateBackward", func(c *call) { c.b.GateBackward(none(c), none(c), none(c), 7, kernels.GELUTanh) }},
+		{"XIELU", func(c *call) { c.b.XIELU(none(c), none(c), 7, xielu()) }},
+		{"XIELUBackward", func(c *call) {
+			c.b.XIELUBackward(none(c), c.inout("dalpha", make([]float32, 2)), none(c), none(c), first(c), 7, xielu())
+		}},
+		{"Clip", func(c *call) { c.b.Clip(none(c), none(c), clipLimit) }},
+		{"ClipBackward", func(c *call) { c.b.ClipBackward(none(c), none(c), none(c), clipLimit) }},
 		{"TakeColumns", func(c *call) { c.b.TakeColumns(none(c), none(c), 3, 9, 2, 0.5) }},
 		{"AddColumns", func(c *call) { c.b.AddColumns(none(c), none(c), 3, 9, 2, 0.5) }},
 		{"Route", func(c *call) { c.b.Route(no(c), none(c), none(c), none(c), kernels.Buffer{}, experts) }},

@@ -15,7 +15,7 @@ func operations() []string {
 		"RMSNormBackward", "LayerNorm", "LayerNormBackward", "GELU", "GELUBackward", "Dropout",
 		"Rope", "Attention", "AttentionBackward", "AppendKV", "PagedAttention", "CopyPages", "GatherRows", "ScatterRows",
 		"SegmentMean", "SegmentMeanBackward", "LogProb", "LogProbBackward", "Logits", "Sample", "TopTokens", "AdamW", "SumSquares",
-		"Gate", "GateBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
+		"Gate", "GateBackward", "XIELU", "XIELUBackward", "Clip", "ClipBackward", "TakeColumns", "AddColumns", "Route", "RouteBackward", "Combine", "CombineBackward",
 		"ShortConv", "ShortConvBackward", "GatedConv", "GatedConvBackward", "DeltaGates", "DeltaGatesBackward",
 		"DeltaRule", "DeltaRuleBackward", "GatedNorm", "GatedNormBackward", "GroupedNorm", "GroupedNormBackward", "CopyStates", "SplitGates", "JoinGates", "OutputGate", "OutputGateBackward"}
 }

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -26,6 +27,12 @@ func TestFindsModelMutants(t *testing.T) {
 		{"the gradient does not know the cap", "LogProbBackward", false, flatCap{r}},
 		{"a frozen layer's gradient is forgotten", "LogProbBackward", false, noFrozen{r}},
 		{"tanh is taken for erf", "Gate", false, erfGate{r}},
+		{"the negative part has no limit at zero", "XIELU", false, xieluOf{r, func(a *kernels.Xielu) { a.Eps = 0 }}},
+		{"the linear part has no slope", "XIELUBackward", false, xieluOf{r, func(a *kernels.Xielu) { a.Beta = 0 }}},
+		{"a parameter's gradient is another's", "XIELUBackward", false, xieluOf{r, func(a *kernels.Xielu) {
+			a.DPositive, a.DNegative = a.DNegative, a.DPositive
+		}}},
+		{"the limit itself is beyond", "Clip", false, tightClip{r}},
 		{"silu is multiplied in another order", "Gate/fused", false, looseGate{r}},
 		{"a product is rounded before it is added", "AddColumns", true, unfusedColumns{r}},
 		{"columns are counted from the first", "TakeColumns", false, firstColumns{r}},
@@ -148,6 +155,29 @@ func (b erfGate) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) 
 			y[i] *= x[m*2*F+F+f]
 		}
 	}
+}
+
+// xieluOf has other numbers.
+type xieluOf struct {
+	kernels.Backend
+	change func(a *kernels.Xielu)
+}
+
+func (b xieluOf) XIELU(act, x kernels.Buffer, F int, a kernels.Xielu) {
+	b.change(&a)
+	b.Backend.XIELU(act, x, F, a)
+}
+
+func (b xieluOf) XIELUBackward(dx, dalpha, x, dact, blocks kernels.Buffer, F int, a kernels.Xielu) {
+	b.change(&a)
+	b.Backend.XIELUBackward(dx, dalpha, x, dact, blocks, F, a)
+}
+
+// tightClip gives elements at the limit no gradient.
+type tightClip struct{ kernels.Backend }
+
+func (b tightClip) ClipBackward(dx, dout, x kernels.Buffer, limit float64) {
+	b.Backend.ClipBackward(dx, dout, x, math.Nextafter(limit, 0)*(1-1e-6))
 }
 
 // looseGate rounds silu's products in another order.

@@ -114,6 +114,10 @@ func bounds() map[string]bound {
 		"PutValues":           {0, 0, moved},
 		"Sink":                {4, 64, softmax},
 		"SinkBackward":        {512, 64, softmax + "; " + gradient},
+		"XIELU":               {4, 4, single},
+		"XIELUBackward":       {512, 64, gradient},
+		"Clip":                {0, 0, moved},
+		"ClipBackward":        {0, 0, moved},
 		"AdamW":               {16, 64, update},
 		"SumSquares":          {0, 1, "summed in float64 whatever the float type; only inputs round"},
 	}

@@ -153,6 +153,26 @@ func (t *watched) PutValues(att, out kernels.Buffer, s kernels.LatentShape) {
 	t.after("PutValues", bufs(att), bufs(out))
 }
 
+func (t *watched) XIELU(act, x kernels.Buffer, F int, a kernels.Xielu) {
+	t.Backend.XIELU(act, x, F, a)
+	t.after("XIELU", bufs(act), bufs(x))
+}
+
+func (t *watched) XIELUBackward(dx, dalpha, x, dact, blocks kernels.Buffer, F int, a kernels.Xielu) {
+	t.Backend.XIELUBackward(dx, dalpha, x, dact, blocks, F, a)
+	t.after("XIELUBackward", bufs(dx, dalpha), bufs(x, dact, blocks))
+}
+
+func (t *watched) Clip(out, x kernels.Buffer, limit float64) {
+	t.Backend.Clip(out, x, limit)
+	t.after("Clip", bufs(out), bufs(x))
+}
+
+func (t *watched) ClipBackward(dx, dout, x kernels.Buffer, limit float64) {
+	t.Backend.ClipBackward(dx, dout, x, limit)
+	t.after("ClipBackward", bufs(dx), bufs(dout, x))
+}
+
 func (t *watched) Sink(out, att, stats, sinks kernels.Buffer, s kernels.AttentionShape) {
 	t.Backend.Sink(out, att, stats, sinks, s)
 	t.after("Sink", bufs(out), bufs(att, stats, sinks))

@@ -276,6 +276,30 @@ func (b Mixed) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kind ke
 	store(dgateUp, y)
 }
 
+func (b Mixed) XIELU(act, x kernels.Buffer, F int, a kernels.Xielu) {
+	y := wide(act)
+	XIELU(y, wide(x), F, a)
+	store(act, y)
+}
+
+func (b Mixed) XIELUBackward(dx, dalpha, x, dact, blocks kernels.Buffer, F int, a kernels.Xielu) {
+	y := wide(dx)
+	XIELUBackward(y, floats[float32](dalpha), wide(x), wide(dact), ints(blocks), F, a)
+	store(dx, y)
+}
+
+func (b Mixed) Clip(out, x kernels.Buffer, limit float64) {
+	y := wide(out)
+	Clip(y, wide(x), limit)
+	store(out, y)
+}
+
+func (b Mixed) ClipBackward(dx, dout, x kernels.Buffer, limit float64) {
+	y := wide(dx)
+	ClipBackward(y, wide(dout), wide(x), limit)
+	store(dx, y)
+}
+
 func (b Mixed) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	y := wide(dst)
 	TakeColumns(y, wide(src), n, stride, offset, scale)

@@ -212,6 +212,22 @@ func (*Backend[T]) GateBackward(dgateUp, gateUp, dact kernels.Buffer, F int, kin
 	GateBackward(floats[T](dgateUp), floats[T](dact), floats[T](gateUp), F, kind)
 }
 
+func (*Backend[T]) XIELU(act, x kernels.Buffer, F int, a kernels.Xielu) {
+	XIELU(floats[T](act), floats[T](x), F, a)
+}
+
+func (*Backend[T]) XIELUBackward(dx, dalpha, x, dact, blocks kernels.Buffer, F int, a kernels.Xielu) {
+	XIELUBackward(floats[T](dx), floats[T](dalpha), floats[T](x), floats[T](dact), ints(blocks), F, a)
+}
+
+func (*Backend[T]) Clip(out, x kernels.Buffer, limit float64) {
+	Clip(floats[T](out), floats[T](x), limit)
+}
+
+func (*Backend[T]) ClipBackward(dx, dout, x kernels.Buffer, limit float64) {
+	ClipBackward(floats[T](dx), floats[T](dout), floats[T](x), limit)
+}
+
 func (*Backend[T]) TakeColumns(dst, src kernels.Buffer, n, stride, offset int, scale float64) {
 	TakeColumns(floats[T](dst), floats[T](src), n, stride, offset, scale)
 }

@@ -130,6 +130,24 @@ struct gate_args {
 	int bf16;
 };
 
+// act is dx in backward. terms [M][2] of dalpha, and the sums of a block's, sums [blocks][2].
+struct xielu_args {
+	void *act; const void *x, *dact; float *terms, *sums; const int32_t *block;
+	double positive, negative, beta, eps, d_positive, d_negative;
+	long f, parts; // parts of a row
+	int bf16;
+};
+
+#define CLIP_UNIT 1024 // elements in a unit
+
+// out is dx in backward.
+struct clip_args {
+	void *out; const void *x, *dout;
+	long n;
+	float limit;
+	int bf16;
+};
+
 struct columns_args {
 	void *dst; const void *src;
 	long n, stride, offset;
@@ -323,7 +341,7 @@ struct kernels {
 	kernel rmsnorm, add_rmsnorm, rmsnorm_backward, rmsnorm_dweight;
 	kernel layernorm, layernorm_backward, layernorm_dweight, dropout;
 	kernel segment_mean, segment_mean_backward;
-	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward, gate, gate_backward;
+	kernel matmul_swiglu, matmul_dx_swiglu, gelu, gelu_backward, gate, gate_backward, xielu, xielu_backward, xielu_parts, clip, clip_backward;
 	kernel take_columns, add_columns, route, route_backward, combine, combine_backward;
 	kernel rope, attention, attention_backward, append_kv, paged_attention;
 	kernel logits, cap_logits, logprob, logprob_backward, sample;

@@ -12,6 +12,8 @@
 #include "layernorm.h"
 #include "gelu.h"
 #include "gates.h"
+#include "xielu.h"
+#include "clip.h"
 #include "columns.h"
 #include "experts.h"
 #include "dropout.h"
@@ -61,6 +63,11 @@ const struct kernels TABLE = {
 	.gelu_backward = (kernel)gelu_backward,
 	.gate = (kernel)gate,
 	.gate_backward = (kernel)gate_backward,
+	.xielu = (kernel)xielu,
+	.xielu_backward = (kernel)xielu_backward,
+	.xielu_parts = (kernel)xielu_parts,
+	.clip = (kernel)clip,
+	.clip_backward = (kernel)clip_backward,
 	.take_columns = (kernel)take_columns,
 	.add_columns = (kernel)add_columns,
 	.route = (kernel)route,
