@@ -175,6 +175,14 @@ func TestNanochat(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
+// The same for Apertus, whose activation is learned: its numbers change, beta and eps do not.
+func TestApertus(t *testing.T) {
+	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
+		RopeTheta: 1e4, NormEps: 1e-5, MaxPositions: 256, InitStd: 0.1, QKNorm: true, Gate: kernels.XIELU,
+		Names: model.ApertusNames}), [][]string{{"grpo"},
+		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
+}
+
 // The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM and OLMo.
 func TestLayerNorms(t *testing.T) {
 	for i, c := range layerNorms() {

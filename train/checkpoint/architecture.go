@@ -61,7 +61,7 @@ type writer func(v map[string]any, a architecture, c model.Config)
 var architectures = sync.OnceValue(func() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
 		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats(),
-		layerNorms())
+		layerNorms(), apertuses())
 })
 
 // llamas have Llama's block.
@@ -331,7 +331,6 @@ func foreign(class, kind string) string {
 		{"gemma3n", "its several residual streams and sparse activations are not supported"},
 		{"lfm3", "its norms after the blocks and gates of the attention's output are not supported"},
 		{"phimoe", "its layer norms and its router are not supported"},
-		{"apertus", "its feed-forward block without a gate is not supported"},
 		{"rwkv", "its recurrent layers are not supported"},
 		{"llama4", "its chunked attention and shared experts are not supported"},
 		{"vl", "its vision tower is not supported"},

@@ -301,6 +301,7 @@ func Words(c model.Config, class string) []string {
 	add(c.Gate == kernels.ReLU2, "feed-forward blocks without gates, of squared ReLU")
 	add(c.Gate == kernels.PlainGELU || c.Gate == kernels.PlainGELUTanh, "feed-forward blocks without gates, of %s",
 		gateName(c))
+	add(c.Gate == kernels.XIELU, "feed-forward blocks without gates, of xIELU, whose two numbers a layer are learned")
 	add(c.Norm != model.RMSNorm, "%s", normWords(c))
 	add(c.Branches != model.InTurn, "attention and feed-forward block side by side, after %s",
 		map[model.Branches]string{model.TwoNorms: "a norm each", model.OneNorm: "one norm"}[c.Branches])

@@ -210,9 +210,9 @@ func (r *settings) activation(a architecture, c *model.Config) {
 	if a.kind == "gemma" && name == "gelu" {
 		name = geluTanh // the name in early Gemma files
 	}
-	if a.gate == relu2 {
-		if name != relu2 {
-			r.problem("%s is %q: only %q is supported for this class", key, name, relu2)
+	if a.gate == relu2 || a.gate == xielu {
+		if name != a.gate {
+			r.problem("%s is %q: only %q is supported for this class", key, name, a.gate)
 		}
 		return
 	}

@@ -342,10 +342,11 @@ func gateName(c model.Config) string {
 	if c.Gate == kernels.Clamped { // the class has it whatever the name
 		return "silu"
 	}
-	if c.Gate == kernels.ReLU2 {
-		return relu2
-	}
 	switch {
+	case c.Gate == kernels.ReLU2:
+		return relu2
+	case c.Gate == kernels.XIELU:
+		return xielu
 	case c.Gate == kernels.PlainGELU:
 		return gelu
 	case c.Gate == kernels.PlainGELUTanh && c.Names == model.GPT2Names:

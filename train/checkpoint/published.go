@@ -16,9 +16,10 @@ import (
 	"exp/train/model"
 )
 
-// This file has the tensors of GPT-NeoX and GPT-2, whose folders have other names for them and other orders of their
-// elements. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then those
-// of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
+// This file has the tensors of families whose folders have other names for them, other orders of their elements or
+// other shapes. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then
+// those of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
+// In Apertus constants have no dimension.
 
 // naming says how a family's published names begin where names here begin otherwise; longer beginnings come first.
 type naming struct {
@@ -38,6 +39,8 @@ func namingOf(n model.LayerNames) (naming, bool) {
 		return naming{here: []string{embedding, backbonePrefix + "embed_positions.", backbonePrefix + "norm."},
 			published: []string{"transformer.wte.weight", "transformer.wpe.", "transformer.ln_f."},
 			layers:    "transformer.h.", dropped: []string{".attn.bias", ".attn.masked_bias"}}, true
+	case model.ApertusNames:
+		return naming{layers: layersHere}, true
 	}
 	return naming{}, false
 }
@@ -151,6 +154,11 @@ func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []i
 			parts = []extent.Loop{{N: 3, Stride: run}, {N: H, Stride: 3 * run}}
 		}
 		return order{run, parts, heads}, t.Shape, false
+	case n.layers == layersHere && xieluConstant(t.Name) && t.Len() == 1 && published == (len(t.Shape) == 0):
+		if shape = []int{}; published {
+			shape = []int{1}
+		}
+		return order{run: size, loops: []extent.Loop{{N: 1}, {N: 1}}}, shape, false
 	}
 	return order{}, t.Shape, true
 }
@@ -174,8 +182,9 @@ func (n naming) inOrder(x []float32, t Tensor, heads int) {
 // publishedAs returns the family whose published names these are.
 func (t *Tensors) publishedAs() (n naming, ok bool) {
 	for family, mark := range map[model.LayerNames][]string{
-		model.NeoXNames: {"gpt_neox.embed_in.weight", "embed_in.weight"},
-		model.GPT2Names: {"transformer.wpe.weight", "wpe.weight"}} {
+		model.NeoXNames:    {"gpt_neox.embed_in.weight", "embed_in.weight"},
+		model.GPT2Names:    {"transformer.wpe.weight", "wpe.weight"},
+		model.ApertusNames: {layersHere + "0.mlp.act_fn.alpha_p", "layers.0.mlp.act_fn.alpha_p"}} {
 		for _, name := range mark {
 			if _, there := t.where[name]; there {
 				return namingOf(family)

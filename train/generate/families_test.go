@@ -51,6 +51,7 @@ func families() map[string]model.Config {
 			c.Window, c.Windowed, c.NoRope = 9, []bool{true, false}, []bool{false, true}
 		}),
 		"arcee":   with(func(c *model.Config) { c.Gate = kernels.ReLU2 }),
+		"apertus": with(func(c *model.Config) { c.QKNorm, c.Gate, c.Names = true, kernels.XIELU, model.ApertusNames }),
 		"smollm3": with(func(c *model.Config) { c.NoRope = []bool{true, false} }),
 		"olmoe": with(func(c *model.Config) {
 			c.QKNorm, c.WideQKNorm = true, true

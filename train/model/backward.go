@@ -176,7 +176,15 @@ func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blo
 		F := y.own.FFN
 		dAct := ws.dAct.Slice(0, ws.n*F)
 		y.down.backward(be, dAct, dout, a.act, blocks, &ws.low)
-		be.GateBackward(a.gateUp, a.gateUp, dAct, F, c.Gate)
+		if c.Gate == kernels.XIELU {
+			d := y.dXielu
+			if d.Empty() {
+				d = m.unread.Slice(0, 2)
+			}
+			be.XIELUBackward(a.gateUp, d, a.gateUp, dAct, blocks, F, m.scalars.xielu[y.number])
+		} else {
+			be.GateBackward(a.gateUp, a.gateUp, dAct, F, c.Gate)
+		}
 		m.scaleColumns(a.gateUp, dAct, F, c.Gate.Factors()*F, 0, cmp.Or(c.Multipliers.Gate, 1))
 		y.gateUp.backward(be, dNorm, a.gateUp, a.n2, blocks, &ws.low)
 	}

@@ -10,10 +10,10 @@
 //
 // with linear attention, Mamba-2 or a short convolution instead of the first in some layers of some families
 // (delta.go), one of the two alone in a layer of Nemotron-H, attention beside Mamba-2 in Falcon-H1 (parallel.go), and
-// what AFMoE (attentiongate.go) and Gemma 4 add (gemma4.go, perlayer.go); in GPT-NeoX, GPT-2, Cohere and others
-// LayerNorm (layernorm.go), both blocks side by side (branches.go) or learned positions (positions.go); then a final
-// norm and up to three heads: the output projection (log-probs), a value head (PPO's critic), and FlowRL's log Z head.
-// Every linear map of a layer may have a low-rank adapter.
+// what AFMoE (attentiongate.go), Apertus (xielu.go) and Gemma 4 add (gemma4.go, perlayer.go); in GPT-NeoX, GPT-2,
+// Cohere and others LayerNorm (layernorm.go), both blocks side by side (branches.go) or learned positions
+// (positions.go); then a final norm and up to three heads: the output projection (log-probs), a value head (PPO's
+// critic), and FlowRL's log Z head. Every linear map of a layer may have a low-rank adapter.
 //
 // The trainable parameters lie in one arena, as named views under their Hugging Face names;
 // gradients lie in a second arena of the same layout. Frozen weights may instead lie in a
@@ -263,7 +263,7 @@ func (c Config) validateVariants() (errs []error) {
 	errs = append(append(append(errs, c.validateDelta()...), c.validateLatent()...), c.validateGlobal()...)
 	errs = append(append(append(errs, c.validatePerLayer()...), c.validateNames()...), c.validateGateMap()...)
 	errs = append(append(errs, c.validateNano()...), c.validateParallel()...)
-	errs = append(errs, c.validateLayerNorm()...)
+	errs = append(append(errs, c.validateLayerNorm()...), c.validateXielu()...)
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

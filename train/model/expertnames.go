@@ -51,10 +51,14 @@ func (x Experts) correctionShape() []int {
 
 // Constant reports whether no gradient changes the tensor.
 func (t Tensor) Constant() bool {
-	for _, part := range []string{correctionPart, "expert_bias", layerScalarPart, expertScalePart} {
-		if strings.HasSuffix(t.Name, "."+part) {
+	for _, part := range []string{correctionPart, "expert_bias", layerScalarPart, expertScalePart,
+		"act_fn." + xieluBeta, "act_fn." + xieluEps} {
+		if hasPart(t.Name, part) {
 			return true
 		}
 	}
 	return false
 }
+
+// hasPart reports whether a name ends with a part.
+func hasPart(name, part string) bool { return strings.HasSuffix(name, "."+part) }

@@ -209,6 +209,10 @@ func (m *Model) gate(y *layer, a *acts, low *lowRank) {
 	F := y.own.FFN
 	y.gateUp.apply(m.be, a.gateUp, a.n2, low)
 	m.scaleColumns(a.gateUp, a.act, F, m.Config.Gate.Factors()*F, 0, cmp.Or(m.Config.Multipliers.Gate, 1))
+	if m.Config.Gate == kernels.XIELU {
+		m.be.XIELU(a.act, a.gateUp, F, m.scalars.xielu[y.number])
+		return
+	}
 	m.be.Gate(a.act, a.gateUp, F, m.Config.Gate)
 }
 

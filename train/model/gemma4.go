@@ -259,17 +259,22 @@ func (m *Model) joinKeys(c Config, a *acts, dProjected, dqkv kernels.Buffer) {
 	be.AddColumns(dProjected, v, keys, before+keys, before, 1)
 }
 
-// scalars are the numbers by which layers and experts are multiplied, on the host.
+// scalars are the numbers by which layers and experts are multiplied, and those of xIELU, on the host.
 type scalars struct {
 	read    bool
-	layers  []float32   // [L]
-	experts [][]float32 // [L][E]
+	layers  []float32       // [L]
+	experts [][]float32     // [L][E]
+	xielu   []kernels.Xielu // [L]
 }
 
 // readScalars reads them from the weights, if the model has any and they may have changed.
 func (m *Model) readScalars() {
 	c := m.Config
-	if m.scalars.read || !c.LayerScales && !c.Experts.Beside {
+	if m.scalars.read || !c.LayerScales && !c.Experts.Beside && c.Gate != kernels.XIELU {
+		return
+	}
+	if c.Gate == kernels.XIELU {
+		m.scalars = scalars{read: true, xielu: m.readXielu()}
 		return
 	}
 	view := func(name string) kernels.Buffer {

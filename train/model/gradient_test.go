@@ -129,6 +129,8 @@ var variants = map[string]Config{
 		MaxPositions: 12, InitStd: 0.4, Norm: PlainLayerNorm},
 	"stablelm": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2, QKVBias: true, RopeTheta: 50,
 		NormEps: 0.1, MaxPositions: 12, InitStd: 0.4, Norm: LayerNorm, Branches: OneNorm},
+	"apertus": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.4, Gate: kernels.XIELU, Names: ApertusNames},
 	"hunyuan": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, QKNorm: true, LateQKNorm: true,
 		RopeTheta: 50, NormEps: 1e-2, MaxPositions: 12, InitStd: 0.4},
 	"deepseek": {Vocab: 9, Layers: 1, Width: 6, Heads: 3, KVHeads: 3, Head: 6, FFN: 5, Rotary: 4,

@@ -19,6 +19,7 @@ import (
 //   - Linear attention: the convolution as linear maps, its norm and dt_bias 1, A_log the logarithm of a uniform
 //     number up to 16, as in transformers; in OLMo Hybrid Softplus of dt_bias is a number from 0.001 to 0.1 whose
 //     logarithm is uniform.
+//   - xIELU: alpha_p and alpha_n so that both parts begin with 0.8, beta 0.5 and eps -1e-6, as in transformers.
 //   - Adapters: A uniform in ±1/√in, B 0, as in PEFT: they change nothing at first.
 //   - The log Z head: linear weights and biases uniform in ±1/√C, the layer norms 1
 //     and 0, as its published code gets from its framework's defaults.
@@ -46,7 +47,7 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 		strings.HasSuffix(t.Name, ".weight")
 	linear := len(t.Shape) == 2
 	switch {
-	case deltaInitial(out, t, c, seed):
+	case deltaInitial(out, t, c, seed), xieluInitial(out, t):
 	case norm && c.UnitOffset && !head, strings.HasSuffix(t.Name, ".lora_B.weight"):
 	case norm:
 		for i := range out {

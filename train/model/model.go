@@ -69,7 +69,8 @@ type layer struct {
 	kind                       int  // of keys and values
 	attention                  kernels.AttentionShape
 	rope                       rotary
-	rotates                    bool // has rotary positions
+	rotates                    bool           // has rotary positions
+	dXielu                     kernels.Buffer // gradient of xIELU's learned numbers; empty if frozen
 }
 
 // linears returns the layer's linear maps but the experts'.
@@ -352,7 +353,7 @@ func (b *binder) layer(l int) layer {
 	y := layer{norm1: b.streamNorm(before1), norm2: b.streamNorm(before2), post1: b.vector(after1),
 		post2: b.vector(after2), attention: c.attention(l), rope: b.rotary(l), rotates: c.rotates(l),
 		own: c.at(l), number: l, per: b.perLayer(l, s), shares: c.shares(l), lends: c.lends(l), kind: c.sharedKind(l),
-		mixes: c.mixes(l), feeds: c.feeds(l), attends: c.attends(l)}
+		mixes: c.mixes(l), feeds: c.feeds(l), attends: c.attends(l), dXielu: b.xielu(l)}
 	switch {
 	case !y.mixes:
 		y.norm2 = y.norm1

@@ -16,6 +16,7 @@ const (
 	NeoXNames     LayerNames = "gpt_neox"         // query_key_value, dense, dense_h_to_4h, dense_4h_to_h
 	GPT2Names     LayerNames = "gpt2"             // c_attn, c_proj, c_fc
 	StarNames     LayerNames = "starcoder2"       // c_fc, c_proj, of feed-forward blocks alone
+	ApertusNames  LayerNames = "apertus"          // attention_layernorm, feedforward_layernorm
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
 	OlmoHybridNames LayerNames = "olmo_hybrid"
@@ -120,7 +121,7 @@ func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
 	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames,
-		NanoNames, NeoXNames, GPT2Names, StarNames:
+		NanoNames, NeoXNames, GPT2Names, StarNames, ApertusNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}

@@ -186,6 +186,8 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 		return p + "operator_norm.weight", "", p + "ffn_norm.weight", ""
 	case c.Names == OlmoHybridNames && c.linear(l):
 		return p + "attention_layer_norm.weight", "", p + "feedforward_layer_norm.weight", ""
+	case c.Names == ApertusNames:
+		return p + "attention_layernorm.weight", "", p + "feedforward_layernorm.weight", ""
 	case c.NoPreNorms:
 		return "", p + "post_attention_layernorm.weight", "", p + "post_feedforward_layernorm.weight"
 	case c.Names == AfmoeNames && c.PostNorms:
@@ -298,6 +300,7 @@ func (x *layout) layer(c Config, l int) {
 	if c.dense(l) {
 		x.linear(s.gateUp, c.FFNBias)
 		x.linear(s.down, c.FFNBias)
+		x.xielu(c, l)
 	}
 	switch {
 	case !c.feeds(l):

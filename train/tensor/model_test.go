@@ -94,6 +94,13 @@ func shared() model.Config {
 	return c
 }
 
+// activated is small as Apertus is, whose activation is learned.
+func activated() model.Config {
+	c := small
+	c.QKVBias, c.QKNorm, c.Gate, c.Names = false, true, kernels.XIELU, model.ApertusNames
+	return c
+}
+
 // sunk is small with attention sinks.
 func sunk() model.Config {
 	c := small
@@ -276,7 +283,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 func sameModel(t *testing.T, k kind, sizes ...int) {
 	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
 		gated(), bare(),
-		layerNormed(), placed(), shared()} {
+		layerNormed(), placed(), shared(), activated()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -296,6 +303,8 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		switch c.Names {
 		case model.NeoXNames:
 			maps, block = []string{"attention.query_key_value", "attention.dense"}, []string{"mlp.dense_h_to_4h", "mlp.dense_4h_to_h"}
+		case model.ApertusNames:
+			block = block[1:]
 		case model.GPT2Names:
 			maps, block = []string{"attn.c_attn", "attn.c_proj"}, []string{"mlp.c_fc", "mlp.c_proj"}
 		}

@@ -163,7 +163,7 @@ func join(name string, ranks []rank, parts []torchfile.Tensor, shape []int, axis
 }
 
 // whole puts together plain tensors: copies, unless the model's configuration says that
-// they are pieces.
+// they are pieces. A tensor without dimensions has none.
 func whole(name string, ranks []rank, parts []torchfile.Tensor, wanted Wanted) (extent.Tensor, error) {
 	first := parts[0]
 	out := extent.Tensor{Name: name, DType: first.DType, Shape: first.Shape, Data: first.Extent(ranks[0].file)}
@@ -181,7 +181,7 @@ func whole(name string, ranks []rank, parts []torchfile.Tensor, wanted Wanted) (
 	switch {
 	case len(parts) == 1:
 		return out, nil
-	case same && (!known || slices.Equal(shape, first.Shape)):
+	case same && (!known || slices.Equal(shape, first.Shape) || len(first.Shape) == 0):
 		for i, p := range parts[1:] {
 			out.Replicas = append(out.Replicas, p.Extent(ranks[i+1].file))
 		}

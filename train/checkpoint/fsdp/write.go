@@ -16,7 +16,8 @@ func Rows(rows, rank, world int) (first, n int) {
 	return first, min(c, rows-first)
 }
 
-// Files returns the files of a checkpoint of world ranks by name. No tensor is a scalar.
+// Files returns the files of a checkpoint of world ranks by name. A tensor without dimensions, a module's buffer, is
+// whole on every rank.
 func Files(tensors []extent.Tensor, world int) map[string]func(w io.Writer) error {
 	files := map[string]func(w io.Writer) error{configFile: func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "{\n    \"FSDP_version\": 2,\n    \"world_size\": %d\n}", world)
@@ -38,6 +39,10 @@ func writeRank(w io.Writer, tensors []extent.Tensor, rank, world int) error {
 	m := mesh(rank, world)
 	contents := map[string]*torchsave.Content{} // by the tensor's Stored name
 	for _, t := range tensors {
+		if len(t.Shape) == 0 {
+			state.Set(t.Name, &torchsave.View{Content: contentOf(t.DType, 1, t.Data), Shape: []int{}})
+			continue
+		}
 		first, n := Rows(t.Shape[0], rank, world)
 		c, ok := contents[t.Stored]
 		if !ok {
@@ -62,7 +67,12 @@ func rowsOf(t extent.Tensor, first, n int) *torchsave.Content {
 	for _, d := range t.Shape[1:] {
 		length *= d
 	}
-	return &torchsave.Content{DType: t.DType, Len: length, Raw: func(w io.Writer) error {
+	return contentOf(t.DType, length, part)
+}
+
+// contentOf returns a storage of n elements.
+func contentOf(dtype string, n int, part extent.Extent) *torchsave.Content {
+	return &torchsave.Content{DType: dtype, Len: n, Raw: func(w io.Writer) error {
 		_, err := io.CopyBuffer(w, onlyReader{io.NewSectionReader(part, 0, part.Size())}, make([]byte, 1<<20))
 		return err
 	}}

@@ -84,6 +84,8 @@ func fits(c model.Config) error {
 		return errors.New("nanochat, whose norms have no weights, has no place in Megatron's layout here")
 	case model.NeoXNames, model.GPT2Names, model.StarNames:
 		return errors.New("GPT-NeoX, GPT-2 and StarCoder2 have no place in Megatron's layout here")
+	case model.ApertusNames:
+		return errors.New("Apertus, whose activation is learned, has no place in Megatron's layout here")
 	default:
 		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}

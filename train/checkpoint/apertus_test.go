@@ -1,0 +1,74 @@
+package checkpoint
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestApertusPublishes holds the names and shapes of the activation's numbers that training writes against
+// transformers', which stores constants without a dimension, and reads such a file again.
+func TestApertusPublishes(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
+		if x.Name != "apertus" {
+			return
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		to := trainedFolder(t, c, weights, MergeOptions{})
+		here := storedTensors(t, filepath.Join(dir, "model.safetensors"))
+		got := storedTensors(t, filepath.Join(to, "model.safetensors"))
+		if len(got) != len(here) {
+			t.Errorf("the file has %d tensors, want %d", len(got), len(here))
+		}
+		for name, a := range here {
+			b, want := got[name], a.Shape
+			if strings.HasSuffix(name, ".act_fn.beta") || strings.HasSuffix(name, ".act_fn.eps") {
+				want = []int{}
+			}
+			if !slices.Equal(b.Shape, want) || !slices.Equal(b.Values, a.Values) {
+				t.Errorf("%s is %v of shape %v, want %v of shape %v", name, b.Values, b.Shape, a.Values, want)
+			}
+		}
+		again, err := OpenFolder(to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if err := again.Fits(c); err != nil {
+			t.Error(err)
+		}
+		for _, ranks := range []int{1, 2} {
+			roundTrip(t, to, opened(t, OpenFolder, to), SpreadOptions{FSDP: ranks})
+		}
+	})
+}
+
+func TestApertusRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		changes jsonObject
+		want    string
+	}{
+		{jsonObject{"hidden_act": "silu"}, `hidden_act is "silu": only "xielu" is supported`},
+		{jsonObject{"qk_norm": false}, "qk_norm must be true"},
+		{jsonObject{"post_norm": true}, "post_norm and mlp_bias false"},
+		{jsonObject{"rope_theta": nil, "rope_scaling": nil}, "transformers takes llama3 with factor 8"},
+	} {
+		list := jsonObject{"architectures": []string{"ApertusForCausalLM"}, "model_type": "apertus", "hidden_act": "xielu"}
+		for k, v := range tt.changes {
+			list[k] = v
+		}
+		_, err := ParseConfig(configFile, edit(t, list))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("got %v, want %q", err, tt.want)
+		}
+	}
+}
