@@ -183,7 +183,7 @@ func TestApertus(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
-// The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM and OLMo.
+// The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM, OLMo and Command R+.
 func TestLayerNorms(t *testing.T) {
 	for i, c := range layerNorms() {
 		recipes := [][]string{{"grpo"}, {"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}}
@@ -210,7 +210,10 @@ func layerNorms() []model.Config {
 	star.Names = model.StarNames
 	stable.QKVBias, stable.Branches, stable.Rotary = true, model.OneNorm, 4
 	olmo.Norm = model.PlainLayerNorm
-	return []model.Config{neoX, gpt2, cohere, star, stable, olmo}
+	command, clipped := cohere, olmo
+	command.HeadLayerNorm, command.Window, command.Windowed, command.NoRope = true, 0, nil, nil
+	clipped.ClipQKV = 0.5
+	return []model.Config{neoX, gpt2, cohere, star, stable, olmo, command, clipped}
 }
 
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.

@@ -30,7 +30,7 @@ func layerNorms() []architecture {
 			words: "Cohere: LayerNorm without biases, one for attention and the block beside it",
 			fixed: cohere,
 			eps:   1e-5, theta: 5e5, positions: 8192, tied: true,
-			prepare: epsFrom(layerNormEps), features: []feature{attentionBias, evenHeadsOnly, noHeadNorms, logitScale,
+			prepare: epsFrom(layerNormEps), features: []feature{attentionBias, evenHeadsOnly, headNorms, logitScale,
 				cohereBase},
 			write: []writer{outBias, epsTo(layerNormEps), logitScaleValue}},
 		{class: "Cohere2ForCausalLM", kind: "cohere2",
@@ -56,8 +56,8 @@ func layerNorms() []architecture {
 		{class: "OlmoForCausalLM", kind: "olmo", words: "OLMo: LayerNorm without weights",
 			fixed: model.Config{Norm: model.PlainLayerNorm},
 			eps:   1e-5, theta: 1e4, positions: 2048,
-			prepare: epsFrom(""), features: []feature{attentionBias, noClipping},
-			write: []writer{outBias, epsTo("")}},
+			prepare: epsFrom(""), features: []feature{attentionBias, clipQKV},
+			write: []writer{outBias, epsTo(""), clipValue}},
 	}
 }
 
@@ -185,6 +185,19 @@ func noHeadNorms(r *settings, _ *model.Config) {
 	}
 }
 
+// headNorms reads whether queries and keys have LayerNorms with a weight for each head.
+func headNorms(r *settings, c *model.Config) { c.HeadLayerNorm = r.flag("use_qk_norm", false) }
+
+// clipQKV reads a limit of queries, keys and values.
+func clipQKV(r *settings, c *model.Config) {
+	if r.maybe("clip_qkv", &c.ClipQKV) && !(c.ClipQKV > 0) {
+		r.problem("clip_qkv is %g, must be positive, or null for none", c.ClipQKV)
+		c.ClipQKV = 0
+	}
+}
+
+func clipValue(v map[string]any, _ architecture, c model.Config) { v["clip_qkv"] = orNull(c.ClipQKV) }
+
 // logitScale reads Cohere's factor of logits; 1 is kept as 0.
 func logitScale(r *settings, c *model.Config) {
 	const key, most = "logit_scale", 1e6
@@ -200,7 +213,7 @@ func logitScaleValue(v map[string]any, a architecture, c model.Config) {
 	divisor := cmp.Or(c.LogitDivisor, 1)
 	v["logit_scale"] = number(inverse(divisor, func(by float64) float64 { return 1 / by }, 1/divisor))
 	if a.kind == "cohere" {
-		v["use_qk_norm"] = false
+		v["use_qk_norm"] = c.HeadLayerNorm
 	}
 }
 

@@ -330,13 +330,12 @@ func TestLayerNormRefuses(t *testing.T) {
 		{"GPT-2 with another input", gpt2(jsonObject{"add_cross_attention": true}), "add_cross_attention"},
 		{"two widths of GPT-2", gpt2(jsonObject{"n_embd": 16}), "n_embd is 16, but hidden_size, another name of it, is 8"},
 		{"Cohere", cohere(nil), ""},
-		{"Cohere with norms of heads", cohere(jsonObject{"use_qk_norm": true}), "use_qk_norm: LayerNorm"},
 		{"Cohere of other heads", cohere(jsonObject{"head_dim": 6}), "head_dim is 6"},
 		{"Cohere without a base", cohere(jsonObject{"rope_theta": nil}), "rope_theta is missing: transformers 4 takes 10000"},
 		{"Cohere without logits", cohere(jsonObject{"logit_scale": 0}), "logit_scale is 0, must be from 1e-06"},
 		{"StableLM with norms of heads", class("StableLmForCausalLM", "stablelm", jsonObject{"partial_rotary_factor": 1,
 			"qk_layernorm": true}), "qk_layernorm: LayerNorm"},
-		{"OLMo with clipping", class("OlmoForCausalLM", "olmo", jsonObject{"clip_qkv": 8}), "clip_qkv"},
+		{"OLMo with clipping", class("OlmoForCausalLM", "olmo", jsonObject{"clip_qkv": 0}), "clip_qkv is 0, must be positive"},
 		{"StarCoder2 with gates", class("Starcoder2ForCausalLM", "starcoder2", jsonObject{"hidden_act": "silu"}), `hidden_act is "silu"`},
 	} {
 		_, err := ParseConfig(configFile, compact(tt.config))

@@ -19,13 +19,22 @@ import (
 // This file has the tensors of families whose folders have other names for them, other orders of their elements or
 // other shapes. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then
 // those of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
-// In Apertus constants have no dimension.
+// In Apertus constants have no dimension, and in Command R+ norms of queries and keys have two.
 
 // naming says how a family's published names begin where names here begin otherwise; longer beginnings come first.
 type naming struct {
 	here, published []string // one for one
 	layers          string   // how the names of layers begin
 	dropped         []string // ends of names of tensors that hold no weights
+	head            int      // channels of a head, if norms of queries and keys are published as [heads,head]
+}
+
+// namingFor returns that of models of a configuration.
+func namingFor(c model.Config) (naming, bool) {
+	if c.HeadLayerNorm {
+		return naming{layers: layersHere, head: c.Head}, true
+	}
+	return namingOf(c.Names)
 }
 
 func namingOf(n model.LayerNames) (naming, bool) {
@@ -126,6 +135,11 @@ func fusedHeads(name string) bool {
 	return strings.Contains(name, ".query_key_value.") && !strings.HasSuffix(name, ".lora_A.weight")
 }
 
+// headNorm reports whether a name is that of a norm of queries or keys.
+func headNorm(name string) bool {
+	return strings.HasSuffix(name, ".self_attn.q_norm.weight") || strings.HasSuffix(name, ".self_attn.k_norm.weight")
+}
+
 // transposedMap reports whether a name is that of a weight of GPT-2's linear maps.
 func transposedMap(name string) bool {
 	for _, end := range []string{".c_attn.weight", ".c_proj.weight", ".c_fc.weight"} {
@@ -154,6 +168,12 @@ func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []i
 			parts = []extent.Loop{{N: 3, Stride: run}, {N: H, Stride: 3 * run}}
 		}
 		return order{run, parts, heads}, t.Shape, false
+	case n.layers == layersHere && headNorm(t.Name) && published == (len(t.Shape) == 2) && t.Len() > 0 &&
+		(published || n.head > 0):
+		if shape = []int{t.Len()}; !published {
+			shape = []int{t.Len() / n.head, n.head}
+		}
+		return order{run: size * int64(t.Len()), loops: []extent.Loop{{N: 1}, {N: 1}}}, shape, false
 	case n.layers == layersHere && xieluConstant(t.Name) && t.Len() == 1 && published == (len(t.Shape) == 0):
 		if shape = []int{}; published {
 			shape = []int{1}
@@ -189,6 +209,11 @@ func (t *Tensors) publishedAs() (n naming, ok bool) {
 			if _, there := t.where[name]; there {
 				return namingOf(family)
 			}
+		}
+	}
+	for _, name := range []string{layersHere + "0.self_attn.q_norm.weight", "layers.0.self_attn.q_norm.weight"} {
+		if p, there := t.where[name]; there && len(p.Shape) == 2 {
+			return naming{layers: layersHere}, true
 		}
 	}
 	return naming{}, false
@@ -281,7 +306,7 @@ func (t *Tensors) notedHeads() int {
 func publish[T any](list []T, of func(T) Tensor, stack func(to Tensor, parts []T) T,
 	turn func(to Tensor, x T, o order) T, c model.Config) []T {
 	list = publishHybrid(list, of, stack)
-	n, ok := namingOf(c.Names)
+	n, ok := namingFor(c)
 	if !ok {
 		return list
 	}

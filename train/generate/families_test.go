@@ -138,6 +138,10 @@ func families() map[string]model.Config {
 			c.Interleaved, c.Norm, c.Branches, c.LogitDivisor = true, model.WeightLayerNorm, model.OneNorm, 4
 			c.Window, c.Windowed, c.NoRope = 9, []bool{true, false}, []bool{false, true}
 		}),
+		"command-r-plus": with(func(c *model.Config) {
+			c.Interleaved, c.Norm, c.Branches, c.HeadLayerNorm = true, model.WeightLayerNorm, model.OneNorm, true
+		}),
+		"olmo clip": with(func(c *model.Config) { c.Norm, c.ClipQKV = model.PlainLayerNorm, 0.5 }),
 		"starcoder2": with(func(c *model.Config) {
 			c.QKVBias, c.OutBias, c.FFNBias, c.Gate = true, true, true, kernels.PlainGELUTanh
 			c.Names, c.Norm = model.StarNames, model.LayerNorm

@@ -264,8 +264,13 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		m.latentBackward(ws, y, a, dNorm, dqkv, blocks)
 		return
 	}
-	if c.QKNorm && !c.LateQKNorm {
+	switch {
+	case c.QKNorm && !c.LateQKNorm:
 		m.normHeadsBackward(y, a, dqkv, blocks)
+	case c.HeadLayerNorm:
+		m.layerNormHeadsBackward(ws, y, a, dqkv, blocks)
+	case c.ClipQKV > 0:
+		be.ClipBackward(dqkv, dqkv, a.raw, c.ClipQKV)
 	}
 	switch {
 	case y.shares:

@@ -68,6 +68,7 @@ func (ws *Workspace) Load(b Batch) {
 		&ws.rowBlocksBuf} {
 		x.upload(ws.be)
 	}
+	ws.uploadHeadBlocks()
 	ws.segments, ws.seqBlocks = ws.segmentsBuf.upload(ws.be), ws.seqBlocksBuf.upload(ws.be)
 	ws.be.Sync()
 }

@@ -118,6 +118,7 @@ type Decoder struct {
 	owned []kernels.Buffer
 
 	acts                    acts
+	heads                   headNormRoom
 	low                     lowRank
 	tables                  tableActs
 	x, o, delta             kernels.Buffer // [M,C]
@@ -162,6 +163,8 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 	if c.Sinks {
 		d.acts.stats = f(rows * c.Heads * 2)
 	}
+	d.heads.alloc(c, rows, false, f)
+	d.acts.heads = &d.heads
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.tables.alloc(c, rows, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)

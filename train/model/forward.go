@@ -124,6 +124,10 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 	if c.QKNorm && !c.LateQKNorm {
 		m.normHeads(y, a)
 	}
+	m.clip(a)
+	if c.HeadLayerNorm {
+		m.layerNormHeads(y, a)
+	}
 	if y.rotates {
 		be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
 	}
@@ -243,6 +247,9 @@ func (c Config) widestVector() int {
 	n = max(n, c.Latent.Rank, c.Latent.QueryRank)
 	if c.Norm != RMSNorm {
 		n = max(n, 2*c.Width)
+	}
+	if c.HeadLayerNorm {
+		n = max(n, c.Heads*c.Head)
 	}
 	if c.hasLinear() {
 		n = max(n, c.Delta.Mixed()*c.Delta.Taps, 2*c.Delta.Values, c.Delta.ValueDim)

@@ -10,7 +10,7 @@ import (
 )
 
 // This file has the norms of GPT-NeoX, GPT-2, Cohere, StarCoder2, StableLM and OLMo 1: LayerNorm (Ba, Kiros and
-// Hinton, arXiv:1607.06450) instead of RMSNorm. Models with LayerNorm of queries and keys are not supported.
+// Hinton, arXiv:1607.06450) instead of RMSNorm.
 
 // NormKind is what normalises the residual stream.
 type NormKind string

@@ -172,6 +172,7 @@ func (m *Model) allocate() error {
 		m.plainWeight()
 	}
 	m.layerNormOnes()
+	m.fillHeadOnes()
 	m.params = newArena(buf, m.tensors, spans)
 	if m.trainable {
 		m.grads = newArena(gradBuf, m.tensors, spans)
@@ -369,7 +370,7 @@ func (b *binder) layer(l int) layer {
 	default:
 		y.qkv, y.o = b.linear(s.qkv, c.QKVBias), b.linear(s.o, c.OutBias)
 	}
-	if c.QKNorm && y.attends {
+	if (c.QKNorm || c.HeadLayerNorm) && y.attends {
 		query, key := c.headNorms(l)
 		if y.qNorm = b.vector(query); !y.shares {
 			y.kNorm = b.vector(key)

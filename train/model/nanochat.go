@@ -17,6 +17,8 @@ func (c Config) zeroWeights() int {
 	switch {
 	case c.bareNorms():
 		return max(c.Width, c.Head)
+	case c.HeadLayerNorm:
+		return c.Width + c.Head
 	case c.Norm == WeightLayerNorm:
 		return c.Width
 	case c.Norm == PlainLayerNorm:

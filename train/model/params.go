@@ -334,6 +334,11 @@ func (x *layout) attention(c Config, l int, s layerLinears) {
 			x.one(key, c.keyNorm().Dim)
 		}
 	}
+	if c.HeadLayerNorm {
+		query, key := c.headNorms(l)
+		x.one(query, c.Heads*c.Head)
+		x.one(key, c.KVHeads*c.Head)
+	}
 	if c.Sinks {
 		x.one(sinksName(l), c.Heads)
 	}

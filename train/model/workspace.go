@@ -88,6 +88,8 @@ type Workspace struct {
 	mixGrads                   mixtureGrads
 	latentGrads                latentGrads
 
+	headNorms headNormRoom
+
 	adapters *Adapters
 	low      lowRank
 	rowKeys  indexBuffer // [2N] of the adapters' dropout
@@ -112,6 +114,7 @@ type acts struct {
 	latent        latentActs // of latent attention
 	beside        besideActs // of experts beside a block
 	per           perLayerActs
+	heads         *headNormRoom // of LayerNorm of heads
 }
 
 // alloc allocates the activations of a layer of c for N rows, with the parts that `in` says: f floats, o operands,
@@ -131,6 +134,9 @@ func (a *acts) alloc(c Config, in layerParts, ad *Adapters, N int, keep bool, f,
 	if c.QKNorm && in.attention {
 		a.raw, a.qRstd = o(N*c.most(Config.QKV)), f(N*c.queryNorm().Heads)
 		a.kRstd = f(N * c.most(func(c Config) int { return c.keyNorm().Heads }))
+	}
+	if c.ClipQKV > 0 || c.HeadLayerNorm {
+		a.raw = o(N * c.QKV())
 	}
 	if c.ValueNorm {
 		a.vRstd = f(N * c.most(func(c Config) int { return c.KVHeads }))
@@ -232,6 +238,9 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	if slices.Contains(ws.c.Sparse, true) && ws.keep != KeepNothing {
 		ws.mixGrads.blocks = index(maxBlocks)
 	}
+	if ws.c.HeadLayerNorm && ws.keep != KeepNothing {
+		ws.headNorms.blocks = [2]indexBuffer{index(maxBlocks), index(maxBlocks)}
+	}
 	if ws.adapters != nil && ws.adapters.Dropout > 0 && ws.keep != KeepNothing {
 		ws.rowKeys = index(2 * N)
 	}
@@ -243,6 +252,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	c, N, S := ws.c, ws.cap.Tokens, ws.cap.Sequences
 	C := c.Width
 	train := ws.keep != KeepNothing
+	ws.headNorms.alloc(c, N, train, alloc)
 	sets := c.Layers
 	if ws.keep != KeepAll {
 		sets = 1
@@ -261,6 +271,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 		if in.both {
 			a.x1 = alloc(N * C)
 		}
+		a.heads = &ws.headNorms
 		ws.acts = append(ws.acts, a)
 	}
 	for l := range c.Layers {

@@ -94,6 +94,13 @@ func shared() model.Config {
 	return c
 }
 
+// headNormed is small as Command R+ is: LayerNorm of each query and key head.
+func headNormed() model.Config {
+	c := shared()
+	c.HeadLayerNorm = true
+	return c
+}
+
 // activated is small as Apertus is, whose activation is learned.
 func activated() model.Config {
 	c := small
@@ -283,7 +290,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 func sameModel(t *testing.T, k kind, sizes ...int) {
 	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
 		gated(), bare(),
-		layerNormed(), placed(), shared(), activated()} {
+		layerNormed(), placed(), shared(), headNormed(), activated()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}

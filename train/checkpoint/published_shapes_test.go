@@ -7,11 +7,11 @@ import (
 	"testing"
 )
 
-// TestApertusPublishes holds the names and shapes of the activation's numbers that training writes against
-// transformers', which stores constants without a dimension, and reads such a file again.
-func TestApertusPublishes(t *testing.T) {
+// TestPublishedShapes holds the shapes that training writes where transformers has others than package model: constants
+// of Apertus's activation have no dimension, norms of Command R+'s heads have two. It reads such a file again.
+func TestPublishedShapes(t *testing.T) {
 	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
-		if x.Name != "apertus" {
+		if x.Name != "apertus" && x.Name != "cohere-qk-norm" {
 			return
 		}
 		c, err := ReadConfig(dir)
@@ -33,6 +33,9 @@ func TestApertusPublishes(t *testing.T) {
 			b, want := got[name], a.Shape
 			if strings.HasSuffix(name, ".act_fn.beta") || strings.HasSuffix(name, ".act_fn.eps") {
 				want = []int{}
+			}
+			if headNorm(name) && x.Name == "cohere-qk-norm" {
+				want = []int{3, 4}
 			}
 			if !slices.Equal(b.Shape, want) || !slices.Equal(b.Values, a.Values) {
 				t.Errorf("%s is %v of shape %v, want %v of shape %v", name, b.Values, b.Shape, a.Values, want)
