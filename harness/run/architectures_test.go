@@ -183,7 +183,7 @@ func TestApertus(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
 }
 
-// The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM, OLMo and Command R+.
+// The same for LayerNorm: GPT-NeoX, GPT-2, Cohere 2, StarCoder2, StableLM, OLMo, Command R+ and Phi-2.
 func TestLayerNorms(t *testing.T) {
 	for i, c := range layerNorms() {
 		recipes := [][]string{{"grpo"}, {"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}}
@@ -213,7 +213,9 @@ func layerNorms() []model.Config {
 	command, clipped := cohere, olmo
 	command.HeadLayerNorm, command.Window, command.Windowed, command.NoRope = true, 0, nil, nil
 	clipped.ClipQKV = 0.5
-	return []model.Config{neoX, gpt2, cohere, star, stable, olmo, command, clipped}
+	phi := star
+	phi.Names, phi.Branches, phi.OutputBias, phi.Rotary = model.PhiNames, model.OneNorm, true, 4
+	return []model.Config{neoX, gpt2, cohere, star, stable, olmo, command, clipped, phi}
 }
 
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.

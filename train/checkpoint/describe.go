@@ -302,6 +302,7 @@ func Words(c model.Config, class string) []string {
 	add(c.Gate == kernels.PlainGELU || c.Gate == kernels.PlainGELUTanh, "feed-forward blocks without gates, of %s",
 		gateName(c))
 	add(c.Gate == kernels.XIELU, "feed-forward blocks without gates, of xIELU, whose two numbers a layer are learned")
+	add(c.OutputBias, "a bias on the output projection")
 	add(c.HeadLayerNorm, "LayerNorm of each query and key head")
 	add(c.ClipQKV > 0, "queries, keys and values are cut at %g", c.ClipQKV)
 	add(c.Norm != model.RMSNorm, "%s", normWords(c))

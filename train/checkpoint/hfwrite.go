@@ -349,7 +349,7 @@ func gateName(c model.Config) string {
 		return xielu
 	case c.Gate == kernels.PlainGELU:
 		return gelu
-	case c.Gate == kernels.PlainGELUTanh && c.Names == model.GPT2Names:
+	case c.Gate == kernels.PlainGELUTanh && (c.Names == model.GPT2Names || c.Names == model.PhiNames):
 		return geluNew
 	case c.Gate == kernels.PlainGELUTanh:
 		return geluTanh

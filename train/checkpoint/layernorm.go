@@ -53,6 +53,13 @@ func layerNorms() []architecture {
 			eps:   1e-5, theta: 1e4, positions: 4096, kvHeads: 32, partial: true, part: 0.25,
 			prepare: epsFrom(layerNormEps), features: []feature{stableLayers},
 			write: []writer{epsTo(layerNormEps), stableValues}},
+		{class: "PhiForCausalLM", kind: "phi",
+			words: "Phi-1, 1.5 and 2: LayerNorm, one for attention and the block without gates beside it, biases",
+			fixed: model.Config{Names: model.PhiNames, Norm: model.LayerNorm, Branches: model.OneNorm, QKVBias: true,
+				OutBias: true, FFNBias: true, OutputBias: true},
+			eps: 1e-5, theta: 1e4, positions: 2048, vocab: 51200, partial: true, part: 0.5, plain: true, gate: geluNew,
+			prepare: epsFrom(layerNormEps), features: []feature{noHeadLayerNorm},
+			write: []writer{epsTo(layerNormEps), phiValues}},
 		{class: "OlmoForCausalLM", kind: "olmo", words: "OLMo: LayerNorm without weights",
 			fixed: model.Config{Norm: model.PlainLayerNorm},
 			eps:   1e-5, theta: 1e4, positions: 2048,
@@ -236,13 +243,23 @@ func useBiasUnlessFalse(r *settings, c *model.Config) {
 	c.QKVBias, c.OutBias = c.FFNBias, c.FFNBias
 }
 
+// noHeadLayerNorm refuses norms of queries and keys.
+func noHeadLayerNorm(r *settings, _ *model.Config) {
+	if r.flag("qk_layernorm", false) {
+		r.problem("qk_layernorm: LayerNorm of queries and keys is not supported in this class")
+	}
+}
+
+func phiValues(v map[string]any, _ architecture, _ model.Config) {
+	v["qk_layernorm"] = false
+	v["resid_pdrop"], v["embd_pdrop"] = number(0), number(0)
+}
+
 // stableLayers reads StableLM's biases, and whether one norm serves attention and the feed-forward block.
 func stableLayers(r *settings, c *model.Config) {
 	c.QKVBias = r.flag("use_qkv_bias", false)
 	evenHeadsOnly(r, c)
-	if r.flag("qk_layernorm", false) {
-		r.problem("qk_layernorm: LayerNorm of queries and keys is not supported")
-	}
+	noHeadLayerNorm(r, c)
 	if r.flag(parallelKey, false) {
 		c.Branches = model.OneNorm
 	}

@@ -335,6 +335,10 @@ func TestLayerNormRefuses(t *testing.T) {
 		{"Cohere without logits", cohere(jsonObject{"logit_scale": 0}), "logit_scale is 0, must be from 1e-06"},
 		{"StableLM with norms of heads", class("StableLmForCausalLM", "stablelm", jsonObject{"partial_rotary_factor": 1,
 			"qk_layernorm": true}), "qk_layernorm: LayerNorm"},
+		{"Phi with norms of heads", class("PhiForCausalLM", "phi", jsonObject{"qk_layernorm": true, "hidden_act": "gelu_new"}),
+			"qk_layernorm: LayerNorm"},
+		{"tied Phi", class("PhiForCausalLM", "phi", jsonObject{"tie_word_embeddings": true, "hidden_act": "gelu_new"}),
+			"has no bias"},
 		{"OLMo with clipping", class("OlmoForCausalLM", "olmo", jsonObject{"clip_qkv": 0}), "clip_qkv is 0, must be positive"},
 		{"StarCoder2 with gates", class("Starcoder2ForCausalLM", "starcoder2", jsonObject{"hidden_act": "silu"}), `hidden_act is "silu"`},
 	} {

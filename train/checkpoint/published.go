@@ -19,7 +19,8 @@ import (
 // This file has the tensors of families whose folders have other names for them, other orders of their elements or
 // other shapes. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then
 // those of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
-// In Apertus constants have no dimension, and in Command R+ norms of queries and keys have two.
+// In Apertus constants have no dimension, and in Command R+ norms of queries and keys have two. In Phi the output
+// projection's bias is a tensor of its own.
 
 // naming says how a family's published names begin where names here begin otherwise; longer beginnings come first.
 type naming struct {
@@ -50,6 +51,8 @@ func namingOf(n model.LayerNames) (naming, bool) {
 			layers:    "transformer.h.", dropped: []string{".attn.bias", ".attn.masked_bias"}}, true
 	case model.ApertusNames:
 		return naming{layers: layersHere}, true
+	case model.PhiNames:
+		return naming{here: []string{backbonePrefix + "norm."}, published: []string{phiNorm}, layers: layersHere}, true
 	}
 	return naming{}, false
 }
@@ -58,6 +61,12 @@ func namingOf(n model.LayerNames) (naming, bool) {
 func gpt2Norms() *strings.Replacer {
 	return strings.NewReplacer(".ln_1.", ".input_layernorm.", ".ln_2.", ".post_attention_layernorm.")
 }
+
+// phiNorm begins the names of Phi's last norm, and lmHeadBias is that of its output projection's bias.
+const (
+	phiNorm    = backbonePrefix + "final_layernorm."
+	lmHeadBias = "lm_head.bias"
+)
 
 const layersHere = backbonePrefix + "layers."
 
@@ -112,18 +121,21 @@ func (n naming) toPublished(name string) string {
 type order struct {
 	run   int64
 	loops []extent.Loop
-	heads int // in whose order rows are; 0: in none
+	heads int   // in whose order rows are; 0: in none
+	from  int64 // bytes before the first run
 }
 
 // extent returns the elements in that order.
-func (o order) extent(x extent.Extent) extent.Extent { return extent.Strided(x, 0, o.run, o.loops...) }
+func (o order) extent(x extent.Extent) extent.Extent {
+	return extent.Strided(x, o.from, o.run, o.loops...)
+}
 
 // bytes does so for elements in memory.
 func (o order) bytes(b []byte) []byte {
 	out, first, second := make([]byte, 0, len(b)), o.loops[0], o.loops[1]
 	for i := range first.N {
 		for j := range second.N {
-			at := i*first.Stride + j*second.Stride
+			at := o.from + i*first.Stride + j*second.Stride
 			out = append(out, b[at:at+o.run]...)
 		}
 	}
@@ -167,7 +179,7 @@ func (n naming) ordered(t Tensor, heads int, published bool) (o order, shape []i
 		if published {
 			parts = []extent.Loop{{N: 3, Stride: run}, {N: H, Stride: 3 * run}}
 		}
-		return order{run, parts, heads}, t.Shape, false
+		return order{run: run, loops: parts, heads: heads}, t.Shape, false
 	case n.layers == layersHere && headNorm(t.Name) && published == (len(t.Shape) == 2) && t.Len() > 0 &&
 		(published || n.head > 0):
 		if shape = []int{t.Len()}; !published {
@@ -204,6 +216,7 @@ func (t *Tensors) publishedAs() (n naming, ok bool) {
 	for family, mark := range map[model.LayerNames][]string{
 		model.NeoXNames:    {"gpt_neox.embed_in.weight", "embed_in.weight"},
 		model.GPT2Names:    {"transformer.wpe.weight", "wpe.weight"},
+		model.PhiNames:     {phiNorm + "weight", "final_layernorm.weight"},
 		model.ApertusNames: {layersHere + "0.mlp.act_fn.alpha_p", "layers.0.mlp.act_fn.alpha_p"}} {
 		for _, name := range mark {
 			if _, there := t.where[name]; there {
@@ -228,6 +241,11 @@ func (t *Tensors) publishedNames() error {
 	if err := t.rename(n.toHere); err != nil {
 		return err
 	}
+	if slices.Equal(n.published, []string{phiNorm}) {
+		if err := t.joinOutputBias(); err != nil {
+			return err
+		}
+	}
 	heads := 0
 	for name, p := range maps.Clone(t.where) {
 		if p.DType.bits()%8 != 0 {
@@ -249,6 +267,29 @@ func (t *Tensors) publishedNames() error {
 		}
 	}
 	return nil
+}
+
+// joinOutputBias makes the bias of an output projection a column of its weight, and adds columns of zeros
+// (model.Config.OutputBias).
+func (t *Tensors) joinOutputBias() error {
+	weight, ok := t.where[lmHead]
+	bias, there := t.where[lmHeadBias]
+	if !ok && !there {
+		return nil
+	}
+	if !ok || !there || len(weight.Shape) != 2 || !slices.Equal(bias.Shape, weight.Shape[:1]) ||
+		weight.DType != bias.DType || bias.DType.bits()%8 != 0 || weight.Len() == 0 {
+		return corrupt(t.path, lmHead, "is %s, and its bias %s: the class has both, of one type", weight.Tensor,
+			bias.Tensor)
+	}
+	delete(t.where, lmHead)
+	delete(t.where, lmHeadBias)
+	rows, columns, size := weight.Shape[0], weight.Shape[1], int64(bias.DType.bits()/8)
+	pad := (model.Config{OutputBias: true}).OutputWidth()
+	zeros := extent.Zeros(int64(rows) * int64(pad-1) * size)
+	return t.put(t.path, weight.derived(lmHead, []int{rows, columns + pad}, func(e extent.Extent) extent.Extent {
+		return extent.Interleave(rows, e, bias.data, zeros)
+	}))
 }
 
 // attentionHeads returns the number of heads in the model's config.json, in whose order the named tensor's rows are.
@@ -313,6 +354,12 @@ func publish[T any](list []T, of func(T) Tensor, stack func(to Tensor, parts []T
 	var out []T
 	for _, x := range list {
 		t := of(x)
+		if c.OutputBias && t.Name == lmHead && len(t.Shape) == 2 {
+			weight, bias := outputParts(t, c.Width)
+			out = append(out, turn(Tensor{Name: lmHead, DType: t.DType, Shape: []int{t.Shape[0], c.Width}}, x, weight),
+				turn(Tensor{Name: lmHeadBias, DType: t.DType, Shape: t.Shape[:1]}, x, bias))
+			continue
+		}
 		o, shape, same := n.ordered(t, c.Heads, false)
 		to := Tensor{Name: n.toPublished(t.Name), DType: t.DType, Shape: shape}
 		if same {
@@ -322,6 +369,13 @@ func publish[T any](list []T, of func(T) Tensor, stack func(to Tensor, parts []T
 		}
 	}
 	return out
+}
+
+// outputParts returns the places of the weight and the bias in an output projection with a bias.
+func outputParts(t Tensor, width int) (weight, bias order) {
+	rows, size := int64(t.Shape[0]), int64(t.DType.bits()/8)
+	loops := []extent.Loop{{N: rows, Stride: int64(t.Shape[1]) * size}, {N: 1}}
+	return order{run: int64(width) * size, loops: loops}, order{run: size, loops: loops, from: int64(width) * size}
 }
 
 // turnedPacked, turnedExtent and turnedSource put a tensor's elements into another order.

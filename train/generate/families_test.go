@@ -141,6 +141,10 @@ func families() map[string]model.Config {
 		"command-r-plus": with(func(c *model.Config) {
 			c.Interleaved, c.Norm, c.Branches, c.HeadLayerNorm = true, model.WeightLayerNorm, model.OneNorm, true
 		}),
+		"phi-2": with(func(c *model.Config) {
+			c.QKVBias, c.OutBias, c.FFNBias, c.OutputBias, c.TieEmbeddings = true, true, true, true, false
+			c.Gate, c.Names, c.Norm, c.Branches = kernels.PlainGELUTanh, model.PhiNames, model.LayerNorm, model.OneNorm
+		}),
 		"olmo clip": with(func(c *model.Config) { c.Norm, c.ClipQKV = model.PlainLayerNorm, 0.5 }),
 		"starcoder2": with(func(c *model.Config) {
 			c.QKVBias, c.OutBias, c.FFNBias, c.Gate = true, true, true, kernels.PlainGELUTanh

@@ -87,7 +87,7 @@ func (b *Backbone) allocate() error {
 	if tied {
 		embed = b.matrix(&r, c.Vocab, c.Width)
 	} else if b.LM {
-		named[outputName] = b.matrix(&r, c.Vocab, c.Width)
+		named[outputName] = b.matrix(&r, c.Vocab, c.OutputWidth())
 	}
 	if n, t := b.packed(c.Vocab, c.Width); !tied || n > 0 && t != b.DType { // packed ones are rounded or absent
 		lo, hi := partOf(c.Vocab, b.rank, b.size)
@@ -278,7 +278,7 @@ type fill struct {
 // fills returns the steps that set all weights, in the order of Tensors.
 func (b *Backbone) fills() []fill {
 	c := b.Config
-	linears := map[string]linearSpec{outputName: {[]string{"lm_head"}, []int{c.Vocab}, c.Width}}
+	linears := map[string]linearSpec{outputName: {[]string{"lm_head"}, []int{c.Vocab}, c.OutputWidth()}}
 	for _, s := range c.allLinears() {
 		first, _ := s.weights()
 		linears[first] = s

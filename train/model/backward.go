@@ -116,12 +116,16 @@ func (m *Model) headsBackward(ws *Workspace, up Upstream, dHidden kernels.Buffer
 		panic("model: cannot train an output projection and a value head together")
 	case up.Taught:
 		sc, tokens := ws.taughtScores()
-		be.LogProbBackward(dh, m.output.dw, ws.DTaught(), ws.DEntropy(), sc, ws.scoredRows(), m.output.w, tokens,
+		d := m.outputGradient(dh, ws.output)
+		be.LogProbBackward(d, m.output.dw, ws.DTaught(), ws.DEntropy(), sc, m.scoredOutput(ws), m.output.w, tokens,
 			ws.rowBlocks(), ws.softmax)
+		m.takeOutput(dh, d)
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Scores:
-		be.LogProbBackward(dh, m.output.dw, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), ws.scoredRows(),
+		d := m.outputGradient(dh, ws.output)
+		be.LogProbBackward(d, m.output.dw, ws.DLogProb(), ws.DEntropy(), ws.currentScores(), m.scoredOutput(ws),
 			m.output.w, ws.targets.dev.Slice(0, ws.r), ws.rowBlocks(), ws.softmax)
+		m.takeOutput(dh, d)
 		be.ScatterRows(dHidden, dh, rows, C)
 	case up.Values:
 		be.MatMulDW(m.grads.view("score.weight"), m.valueBias(m.grads), ws.DValue(), ws.scoredRows(),

@@ -121,6 +121,8 @@ type Config struct {
 	Branches Branches `json:",omitempty"` // how a layer's two blocks join it
 	Learned  bool     `json:",omitempty"` // a learned vector for each position is added to embeddings
 
+	OutputBias bool `json:",omitempty"` // Phi: a bias on the output projection (outputbias.go)
+
 	// OLMo 1 and Command R+ (headnorm.go).
 	ClipQKV       float64 `json:",omitempty"` // the largest value of queries, keys and values; 0: none
 	HeadLayerNorm bool    `json:",omitempty"` // LayerNorm of each query and key head
@@ -268,7 +270,7 @@ func (c Config) validateVariants() (errs []error) {
 	errs = append(append(append(errs, c.validatePerLayer()...), c.validateNames()...), c.validateGateMap()...)
 	errs = append(append(errs, c.validateNano()...), c.validateParallel()...)
 	errs = append(append(errs, c.validateLayerNorm()...), c.validateXielu()...)
-	errs = append(errs, c.validateHeadNorm()...)
+	errs = append(append(errs, c.validateHeadNorm()...), c.validateOutputBias())
 	if c.ScoreCap < 0 || c.LogitCap < 0 || c.QueryScale < 0 || c.EmbedScale < 0 || c.LocalTheta < 0 ||
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")

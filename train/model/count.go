@@ -131,9 +131,9 @@ func (c Config) ModelBytes(h Heads, trainable bool, packed PackedLen, operand ke
 		operands += forward + columns
 	}
 	if h.LM {
-		output := packedElements(packed, c.Vocab, c.Width, trainable)
+		output := packedElements(packed, c.Vocab, c.OutputWidth(), trainable)
 		if output == 0 && packed != nil && size > 1 { // products read a copy of all rows
-			output = int(c.Vocab * c.Width)
+			output = int(c.Vocab * c.OutputWidth())
 		}
 		operands += output
 	}
@@ -211,7 +211,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 		add(out, s.in)
 	}
 	if lm {
-		add(c.Vocab, c.Width)
+		add(c.Vocab, c.OutputWidth())
 	}
 	if !lm || !c.TieEmbeddings || rounded {
 		n += int(dtype.Size() * mostRows(c.Vocab, size) * c.Width)
@@ -237,7 +237,8 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 
 // LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
 func (c Config) LongestFill(size int) int {
-	most := int(min(c.Vocab, rowsAtATime(c.Width)) * c.Width)
+	W := c.OutputWidth()
+	most := max(int(min(c.Vocab, rowsAtATime(c.Width))*c.Width), int(min(c.Vocab, rowsAtATime(W))*W))
 	if W := c.layersWidth(); W > 0 {
 		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
 	}

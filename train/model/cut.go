@@ -73,7 +73,7 @@ func (c Config) cutMaps(tensors []Tensor, size int) (list []cutMap) {
 	}
 	if size > 1 {
 		maps[embedName] = cutMap{out: c.Vocab, in: c.Width}
-		maps[outputName] = maps[embedName]
+		maps[outputName] = cutMap{out: c.Vocab, in: c.OutputWidth()}
 	}
 	for _, t := range tensors {
 		if m, ok := maps[t.Name]; ok {

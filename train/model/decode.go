@@ -119,6 +119,7 @@ type Decoder struct {
 
 	acts                    acts
 	heads                   headNormRoom
+	output                  outputRoom
 	low                     lowRank
 	tables                  tableActs
 	x, o, delta             kernels.Buffer // [M,C]
@@ -152,6 +153,7 @@ func NewDecoder(be kernels.Backend, c Config, h Heads, rows, table int) (*Decode
 		d.Close()
 		return nil, err
 	}
+	d.output.fill(be)
 	return d, nil
 }
 
@@ -165,6 +167,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 	}
 	d.heads.alloc(c, rows, false, f)
 	d.acts.heads = &d.heads
+	d.output.alloc(c, rows, false, f, o)
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.tables.alloc(c, rows, f, o)
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
@@ -260,6 +263,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	}
 	h, ids := d.h.Slice(0, q*C), d.ids.Slice(0, q)
 	be.GatherRows(h, a.n1, sample, C)
+	h = m.outputRows(h, d.output)
 	sc := kernels.Scores{LogProb: d.scores.LogProb.Slice(0, q), Entropy: d.scores.Entropy.Slice(0, q),
 		LSE: d.scores.LSE.Slice(0, q)}
 	m.draw(d, ids, sc, h, u, st, p)
@@ -269,10 +273,11 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Sync()
 }
 
-// draw draws a token after each row of h [Q,C], with p or the parameters of the step's runs.
+// draw draws a token after each row of h [Q,OutputWidth], with p or the parameters of the step's runs.
 func (m *Model) draw(d *Decoder, ids kernels.Buffer, sc kernels.Scores, h, u kernels.Buffer, st Step,
 	p kernels.Sampling) {
 	c, lo := m.Config, 0
+	W := c.OutputWidth()
 	d.adjust.used = 0
 	sample := func(rows int, p kernels.Sampling) {
 		p = c.sampling(p)
@@ -282,7 +287,7 @@ func (m *Model) draw(d *Decoder, ids kernels.Buffer, sc kernels.Scores, h, u ker
 				n, a := d.adjust.next(m, st.Adjust[lo:end])
 				hi, p.Adjust = lo+n, a
 			}
-			m.be.Sample(ids.Slice(lo, hi), sc.Rows(lo, hi), h.Slice(lo*c.Width, hi*c.Width), m.output.w,
+			m.be.Sample(ids.Slice(lo, hi), sc.Rows(lo, hi), h.Slice(lo*W, hi*W), m.output.w,
 				u.Slice(lo, hi), p)
 			lo = hi
 		}

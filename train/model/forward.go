@@ -275,7 +275,7 @@ func (ws *Workspace) scoredRows() kernels.Buffer {
 // softmax(logits/temperature).
 func (m *Model) Scores(ws *Workspace, temperature float64) {
 	ws.softmax = m.Config.softmax(temperature)
-	m.be.LogProb(ws.currentScores(), ws.scoredRows(), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
+	m.be.LogProb(ws.currentScores(), m.scoredOutput(ws), m.output.w, ws.targets.dev.Slice(0, ws.r), ws.softmax)
 }
 
 // Values computes ws.Value: the critic's value, or the reward model's score, of the state before each completion
@@ -295,13 +295,13 @@ func (m *Model) valueBias(a arena) kernels.Buffer {
 // Logits sets out [R,V] to the unscaled logits of the scored rows. It serves probes and
 // exact policies on small vocabularies; training never stores logits.
 func (m *Model) Logits(ws *Workspace, out kernels.Buffer) {
-	m.logits(out, ws.scoredRows())
+	m.logits(out, m.scoredOutput(ws))
 }
 
 // AllLogits sets out [n,V] to the logits of rows [from, from+n) of the loaded batch.
 func (m *Model) AllLogits(ws *Workspace, from, n int, out kernels.Buffer) {
 	C := m.Config.Width
-	m.logits(out, ws.Hidden().Slice(from*C, (from+n)*C))
+	m.logits(out, m.outputRows(ws.Hidden().Slice(from*C, (from+n)*C), ws.output))
 }
 
 func (m *Model) logits(out, h kernels.Buffer) {

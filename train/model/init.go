@@ -59,6 +59,7 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 		uniform(out, seed, 1/math.Sqrt(float64(c.Width)))
 	case linear, strings.HasSuffix(t.Name, ".sinks"):
 		normal(out, seed, c.InitStd)
+		c.biasInitial(out, t)
 	}
 	return out
 }

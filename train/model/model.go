@@ -210,7 +210,7 @@ func (b *binder) projection(w kernels.Buffer) kernels.Matrix {
 	if c, ok := b.be.(Cutter); ok {
 		length = c.OutputLen
 	}
-	return b.packed(w, b.Config.Vocab, b.Config.Width, length)
+	return b.packed(w, b.Config.Vocab, b.Config.OutputWidth(), length)
 }
 
 func (b *binder) packed(w kernels.Buffer, out, in int, length func(out, in int) (int, int)) kernels.Matrix {

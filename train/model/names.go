@@ -16,6 +16,7 @@ const (
 	NeoXNames     LayerNames = "gpt_neox"         // query_key_value, dense, dense_h_to_4h, dense_4h_to_h
 	GPT2Names     LayerNames = "gpt2"             // c_attn, c_proj, c_fc
 	StarNames     LayerNames = "starcoder2"       // c_fc, c_proj, of feed-forward blocks alone
+	PhiNames      LayerNames = "phi"              // dense, fc1, fc2
 	ApertusNames  LayerNames = "apertus"          // attention_layernorm, feedforward_layernorm
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
@@ -52,6 +53,8 @@ func (c Config) attentionMaps() (fused, out string) {
 		return "query_key_value", "dense"
 	case GPT2Names:
 		return "c_attn", "c_proj"
+	case PhiNames:
+		return "qkv_proj", "dense"
 	}
 	return "qkv_proj", "o_proj"
 }
@@ -62,7 +65,7 @@ func (c Config) feedForwardMaps() (gate, up, down string) {
 	switch {
 	case c.Names == GraniteNames:
 		return "input_linear", "", "output_linear"
-	case c.Names == NanoNames:
+	case c.Names == NanoNames, c.Names == PhiNames:
 		return "fc1", "", "fc2"
 	case c.Names == NeoXNames:
 		return "dense_h_to_4h", "", "dense_4h_to_h"
@@ -121,7 +124,7 @@ func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
 	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames,
-		NanoNames, NeoXNames, GPT2Names, StarNames, ApertusNames:
+		NanoNames, NeoXNames, GPT2Names, StarNames, ApertusNames, PhiNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}

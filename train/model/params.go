@@ -271,7 +271,7 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	}
 	x.norm(c, c.finalNorm())
 	if h.LM && !c.TieEmbeddings {
-		x.one(outputName, c.Vocab, c.Width)
+		x.one(outputName, c.Vocab, c.OutputWidth())
 	}
 	x.heads(c, h)
 	x.group()

@@ -11,6 +11,7 @@ type Scorer struct {
 	index, target kernels.Buffer // [rows]
 	top           kernels.Buffer // [rows,most]
 	scores        kernels.Scores // LogProb [rows,most]
+	output        outputRoom
 }
 
 // Scored are the scores of some rows, on the host, for logits that no temperature divides.
@@ -22,7 +23,11 @@ type Scored struct {
 
 // ScorerBytes returns what NewScorer allocates.
 func (c Config) ScorerBytes(rows, most int, operand kernels.DType) int {
-	return rows*c.Width*operand.Size() + rows*4*(4+2*max(1, most))
+	n := rows*c.Width*operand.Size() + rows*4*(4+2*max(1, most))
+	if c.OutputBias {
+		n += rows * (c.OutputWidth()*operand.Size() + floatSize)
+	}
+	return n
 }
 
 // NewScorer allocates room for the scores of rows rows at a time, with at most most tokens each.
@@ -41,10 +46,13 @@ func NewScorer(be kernels.Backend, c Config, rows, most int) (*Scorer, error) {
 	x.index, x.target, x.top = alloc(kernels.I32, rows), alloc(kernels.I32, rows), alloc(kernels.I32, rows*x.most)
 	x.scores = kernels.Scores{LogProb: alloc(be.Float(), rows*x.most), Entropy: alloc(be.Float(), rows),
 		LSE: alloc(be.Float(), rows)}
+	x.output.alloc(c, rows, false, func(n int) kernels.Buffer { return alloc(be.Float(), n) },
+		func(n int) kernels.Buffer { return alloc(be.Operand(), n) })
 	if err != nil {
 		x.Close()
 		return nil, err
 	}
+	x.output.fill(be)
 	return x, nil
 }
 
@@ -67,6 +75,7 @@ func (m *Model) ScoreRows(d *Decoder, x *Scorer, rows, targets []int32, K int, o
 		x.be.Copy(index, kernels.Host(rows[lo:hi]))
 		x.be.Copy(target, kernels.Host(targets[lo:hi]))
 		x.be.GatherRows(h, d.last, index, C)
+		h = m.outputRows(h, x.output)
 		sc := kernels.Scores{LogProb: x.scores.LogProb.Slice(0, n), Entropy: x.scores.Entropy.Slice(0, n),
 			LSE: x.scores.LSE.Slice(0, n)}
 		x.be.LogProb(sc, h, m.output.w, target, s)

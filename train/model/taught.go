@@ -15,7 +15,7 @@ func (m *Model) TopTokens(ws *Workspace, temperature float64) (tokens, logProb k
 	n := ws.r * ws.cap.Taught
 	tokens, logProb = ws.taught.tokens.dev.Slice(0, n), ws.taught.logProb.Slice(0, n)
 	sc := kernels.Scores{LogProb: logProb, Entropy: ws.Entropy(), LSE: ws.LSE()}
-	m.be.TopTokens(tokens, sc, ws.scoredRows(), m.output.w, m.Config.softmax(temperature))
+	m.be.TopTokens(tokens, sc, m.scoredOutput(ws), m.output.w, m.Config.softmax(temperature))
 	return tokens, logProb
 }
 
@@ -34,7 +34,7 @@ func (ws *Workspace) SetTaught(tokens []int32) {
 func (m *Model) TaughtScores(ws *Workspace, temperature float64) (logProb kernels.Buffer) {
 	ws.softmax = m.Config.softmax(temperature)
 	sc, tokens := ws.taughtScores()
-	m.be.LogProb(sc, ws.scoredRows(), m.output.w, tokens, ws.softmax)
+	m.be.LogProb(sc, m.scoredOutput(ws), m.output.w, tokens, ws.softmax)
 	return sc.LogProb
 }
 

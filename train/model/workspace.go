@@ -89,6 +89,7 @@ type Workspace struct {
 	latentGrads                latentGrads
 
 	headNorms headNormRoom
+	output    outputRoom
 
 	adapters *Adapters
 	low      lowRank
@@ -208,6 +209,7 @@ func NewWorkspace(be kernels.Backend, c Config, h Heads, limit Capacity, keep Ke
 		ws.Close()
 		return nil, err
 	}
+	ws.output.fill(be)
 	return ws, nil
 }
 
@@ -287,6 +289,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	ws.delta, ws.att, ws.hidden, ws.last, ws.rstdEnd = alloc(N*C), alloc(N*C), operand(N*C), alloc(N*C),
 		alloc(int(N*c.normStats()))
 	ws.h = operand(N * C)
+	ws.output.alloc(c, N, train, alloc, operand)
 	ws.tables.alloc(c, N, alloc, operand)
 	ws.lent.alloc(c, N, train, alloc, operand)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}

@@ -64,11 +64,11 @@ func widestBytes(c model.Config, tokens int, operand kernels.DType) int {
 // packBytes returns the memory of the rooms for packing and for columns.
 func packBytes(c model.Config, n int, operand kernels.DType, packed model.PackedLen) int {
 	const float = 4
-	p, pt := packed((c.Vocab+n-1)/n, c.Width)
+	p, pt := packed((c.Vocab+n-1)/n, c.OutputWidth())
 	bytes := int((p + pt) * operand.Size()) // of this rank's tokens
-	whole := min(packElements, int(c.Vocab*c.Width))
+	whole := min(packElements, int(c.Vocab*c.OutputWidth()))
 	if pt > 0 {
-		whole = int(c.Vocab * c.Width)
+		whole = int(c.Vocab * c.OutputWidth())
 	}
 	columns := c.LargestMap() / n
 	bytes += int((whole + 2*columns) * float)

@@ -101,6 +101,14 @@ func headNormed() model.Config {
 	return c
 }
 
+// biased is small as Phi-2 is, whose output projection has a bias.
+func biased() model.Config {
+	c := small
+	c.QKNorm, c.OutBias, c.FFNBias, c.OutputBias = false, true, true, true
+	c.Gate, c.Names, c.Norm, c.Branches = kernels.PlainGELUTanh, model.PhiNames, model.LayerNorm, model.OneNorm
+	return c
+}
+
 // activated is small as Apertus is, whose activation is learned.
 func activated() model.Config {
 	c := small
@@ -290,7 +298,7 @@ func rowsOf(b *model.Backbone) model.Rows {
 func sameModel(t *testing.T, k kind, sizes ...int) {
 	for i, c := range []model.Config{small, small, linear(), sunk(), latent(), altered(), single(), convolved(), mixed(),
 		gated(), bare(),
-		layerNormed(), placed(), shared(), headNormed(), activated()} {
+		layerNormed(), placed(), shared(), headNormed(), activated(), biased()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
 		one := device{k.open(t), t}
@@ -312,6 +320,8 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 			maps, block = []string{"attention.query_key_value", "attention.dense"}, []string{"mlp.dense_h_to_4h", "mlp.dense_4h_to_h"}
 		case model.ApertusNames:
 			block = block[1:]
+		case model.PhiNames:
+			maps[3], block = "self_attn.dense", []string{"mlp.fc1", "mlp.fc2"}
 		case model.GPT2Names:
 			maps, block = []string{"attn.c_attn", "attn.c_proj"}, []string{"mlp.c_fc", "mlp.c_proj"}
 		}

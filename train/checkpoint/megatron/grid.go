@@ -82,8 +82,8 @@ func fits(c model.Config) error {
 	case model.LlamaNames, model.AfmoeNames:
 	case model.NanoNames:
 		return errors.New("nanochat, whose norms have no weights, has no place in Megatron's layout here")
-	case model.NeoXNames, model.GPT2Names, model.StarNames:
-		return errors.New("GPT-NeoX, GPT-2 and StarCoder2 have no place in Megatron's layout here")
+	case model.NeoXNames, model.GPT2Names, model.StarNames, model.PhiNames:
+		return errors.New("GPT-NeoX, GPT-2, StarCoder2 and Phi-1, 1.5 and 2 have no place in Megatron's layout here")
 	case model.ApertusNames:
 		return errors.New("Apertus, whose activation is learned, has no place in Megatron's layout here")
 	default:
