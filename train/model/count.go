@@ -12,6 +12,9 @@ func Parameters(c Config, h Heads) (backbone, heads int) {
 		} else {
 			backbone += t.Len()
 		}
+		if c.OutputBias && t.Name == outputName {
+			backbone -= int(c.Vocab * (outputPad - 1)) // columns of zeros
+		}
 	}
 	return backbone, heads
 }

@@ -9,6 +9,17 @@ import (
 	"exp/kernels/ref"
 )
 
+// TestParametersOfABias counts the bias of an output projection once, and none of the zeros next to it.
+func TestParametersOfABias(t *testing.T) {
+	c := variants["phi"]
+	with, _ := Parameters(c, Heads{LM: true})
+	c.OutputBias = false
+	without, _ := Parameters(c, Heads{LM: true})
+	if with != without+c.Vocab {
+		t.Errorf("the bias has %d parameters, want %d", with-without, c.Vocab)
+	}
+}
+
 // The counts equal the allocations, to the byte.
 func TestCounts(t *testing.T) {
 	for seed := range uint64(32) {
