@@ -151,7 +151,7 @@ func TestAgentConversations(t *testing.T) {
 			at := slices.IndexFunc(parts, func(p recorded.Part) bool { return p.Prompt })
 			if len(c.Later) > 1 || x.Start <= 0 || x.Start >= len(c.TokenIDs) || at != len(parts)-2 || parts[at].Text != x.Text ||
 				!strings.HasPrefix(x.Text, "[user] check ") || !strings.HasSuffix(x.Text, "[assistant] ") {
-				t.Fatalf("%s, sample %d: %+v, %q", c.Item, c.K, c.Later, parts)
+				t.Fatalf("%s, sample %d: %+v, %+v", c.Item, c.K, c.Later, parts)
 			}
 			if last := parts[at-1].Text; c.Reason != "as the agent says" {
 				graded++
