@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"exp/kernels"
+	"exp/train/rl/exact"
 )
 
 // This file has Apertus's activation, xIELU (Huang and Schlag, arXiv:2411.13010), whose numbers belong to the layer.
@@ -60,8 +61,8 @@ func inverseSoftplus(y float64) float64 { return math.Log(math.Expm1(y)) }
 
 // xieluFrom returns what a layer's numbers alpha_p, alpha_n, beta and eps mean.
 func xieluFrom(x [4]float64) kernels.Xielu {
-	softplus := func(v float64) float64 { return max(v, 0) + math.Log1p(math.Exp(-math.Abs(v))) }
-	slope := func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
+	softplus := func(v float64) float64 { return max(v, 0) + exact.Log1p(exact.Exp(-math.Abs(v))) }
+	slope := func(v float64) float64 { return 1 / (1 + exact.Exp(-v)) }
 	return kernels.Xielu{Positive: softplus(x[0]), Negative: x[2] + softplus(x[1]), Beta: x[2], Eps: x[3],
 		DPositive: slope(x[0]), DNegative: slope(x[1])}
 }

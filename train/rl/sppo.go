@@ -19,9 +19,9 @@ func SoftMeanAdvantage[T Float](dst, score []T, eta float64) {
 	}
 	sum := 0.0
 	for _, r := range score {
-		sum += math.Exp(float64(eta*float64(r)) - most)
+		sum += exp(float64(eta*float64(r)) - most)
 	}
-	mean := most + math.Log(sum/float64(len(score)))
+	mean := most + log(sum/float64(len(score)))
 	for i, r := range score {
 		dst[i] = T(float64(eta*float64(r)) - mean)
 	}
