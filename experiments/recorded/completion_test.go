@@ -61,10 +61,10 @@ func TestPartsOfConversations(t *testing.T) {
 	want := []Part{{Text: "a"}, {Text: "[x]", Tool: true}, {Text: "b"}, {Text: "B", Prompt: true}, {Text: "c"},
 		{Text: "C", Prompt: true}, {Text: "d"}, {Text: "[y]", Tool: true}, {Text: "e"}, {Text: "D", Prompt: true}}
 	if got := c.Parts(); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("%+v", got)
 	}
 	c.Later = nil
 	if got := c.Parts(); len(got) != 5 || got[2].Text != "bcd" {
-		t.Errorf("%q", got)
+		t.Errorf("%+v", got)
 	}
 }
