@@ -8,8 +8,6 @@ import (
 	"exp/train/rollout"
 )
 
-// Neighbours with one prompt are computed together while they fit; a completion behind
-// another counts two tokens at least.
 // A completion of several conversations is a bundle of its own, with a sequence for each of them.
 func TestBundlesOfConversations(t *testing.T) {
 	all := []Trajectory{}
@@ -39,6 +37,8 @@ func TestBundlesOfConversations(t *testing.T) {
 	}
 }
 
+// Neighbours with one prompt are computed together while they fit; a completion behind
+// another counts two tokens at least.
 func TestBundles(t *testing.T) {
 	type row struct {
 		prompt     int // first token of three

@@ -37,8 +37,12 @@ func (r Rows) prompt() int { return max(1, r.Longest-r.New) }
 // more returns what a further completion of a bundle counts at most.
 func (r Rows) more() int { return max(2, r.New) }
 
-// bundles returns the most bundles of a problem: as many completions fit into one as at full length.
+// bundles returns the most bundles of a problem: as many completions fit into one as at full length, and only one that
+// has several conversations.
 func (r Rows) bundles() int {
+	if r.Conversations > 1 {
+		return r.Samples
+	}
 	fit := min(r.Samples, max(1, (r.limit()-r.prompt())/r.more()))
 	return (r.Samples + fit - 1) / fit
 }

@@ -16,6 +16,10 @@ func TestCapacity(t *testing.T) {
 		r := Rows{Update: 1 + rng.IntN(20), Samples: 1 + rng.IntN(12), Slices: 1 << rng.IntN(5), Longest: prompt + most,
 			New: most, Budget: 1 + rng.IntN(4000)}
 		r.Problems = r.Update * (1 + rng.IntN(3))
+		if rng.IntN(2) > 0 {
+			r.Conversations = 1 + rng.IntN(3)
+			r.New, r.Longest = most+(r.Conversations-1)*(prompt+most), r.Conversations*(prompt+most)
+		}
 		scored, trained := r.Scored(), r.Trained()
 		if trained.Tokens > scored.Tokens || trained.Sequences > scored.Sequences {
 			t.Errorf("%+v: training needs %+v, scoring %+v", r, trained, scored)
@@ -26,8 +30,18 @@ func TestCapacity(t *testing.T) {
 				n := shortest + rng.IntN(most-shortest+1)
 				ids := make([]int32, prompt)
 				ids[0] = int32(i / r.Samples)
-				b.traj = append(b.traj, &Trajectory{Prompt: ids, Completion: &rollout.Completion{Tokens: make([]int32, n)}})
-				b.context, b.rows, b.score = append(b.context, prompt), append(b.rows, b.rows[i]+n), append(b.score, 0)
+				c, context := &rollout.Completion{Tokens: make([]int32, n)}, prompt
+				if r.Conversations > 1 {
+					asked := &rollout.Asked{Tokens: ids}
+					for range rng.IntN(r.Conversations) {
+						asked.Later = append(asked.Later, rollout.Later{Start: len(c.Tokens), Tokens: make([]int32, prompt)})
+						c.Tokens, context = append(c.Tokens, make([]int32, n)...), context+prompt
+					}
+					c.Asked = asked
+				}
+				b.traj = append(b.traj, &Trajectory{Prompt: ids, Completion: c})
+				b.context, b.score = append(b.context, context), append(b.score, 0)
+				b.rows = append(b.rows, b.rows[i]+len(c.Tokens))
 			}
 			b.mask = make([]bool, b.rows[len(b.rows)-1])
 			largest := func(lo, hi int) (tokens, sequences int) {
