@@ -282,6 +282,9 @@ func (t Tools) Program() bool { return t.Kind == "command" || t.Agent() }
 // Most returns the most conversations of a completion.
 func (t Tools) Most() int { return max(1, t.MaxConversations) }
 
+// AtOnce returns how many episodes an agent's processes play at once.
+func (t Tools) AtOnce() int { return t.Workers * max(1, t.Episodes) }
+
 // Agent reports whether a program asks the policy.
 func (t Tools) Agent() bool { return t.Kind == "agent" }
 

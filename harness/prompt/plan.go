@@ -83,7 +83,7 @@ func callsPlan(t config.Tools) []string {
 		who = "the program " + strings.Join(t.Command, " ")
 	case "agent":
 		return []string{fmt.Sprintf("the agent %s asks the policy, %s at once", strings.Join(t.Command, " "),
-			quantity.Plural(t.Workers, "episode")), fmt.Sprintf("at most %s each%s, within rollout.max_new_tokens",
+			quantity.Plural(t.AtOnce(), "episode")), fmt.Sprintf("at most %s each%s, within rollout.max_new_tokens",
 			quantity.Plural(t.MaxTurns, "turn"), several)}
 	}
 	how := map[string]string{toolcall.Hermes: "JSON in <tool_call> tags; the chat template writes the answers",

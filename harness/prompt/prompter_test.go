@@ -239,3 +239,17 @@ func TestDataAlphabet(t *testing.T) {
 		t.Errorf("%q, %v", p.Tokenizer.Decode(ids), err)
 	}
 }
+
+// A plan says how many episodes all processes of an agent play at once.
+func TestPlanOfAgents(t *testing.T) {
+	tools := config.Tools{Kind: "agent", Command: []string{"python3", "a.py"}, Workers: 3, Episodes: 8, MaxTurns: 5}
+	want := "the agent python3 a.py asks the policy, 24 episodes at once|at most 5 turns each, within rollout.max_new_tokens"
+	if got := strings.Join(callsPlan(tools), "|"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	tools.Workers, tools.Episodes, tools.MaxConversations = 2, 0, 4
+	want = "the agent python3 a.py asks the policy, 2 episodes at once|at most 5 turns each in up to 4 conversations, within rollout.max_new_tokens"
+	if got := strings.Join(callsPlan(tools), "|"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
