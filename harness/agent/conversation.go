@@ -19,6 +19,7 @@ type conversation struct {
 	said  []said // of a chat
 	tools json.RawMessage
 	text  string // of a text that goes on
+	mute  bool   // the last answer to a text was empty, and ended
 	end   int32  // token that ended the last turn; -1: none
 }
 
@@ -42,6 +43,7 @@ func (c *conversation) add(r *openai.Request, a *answer, end int32) {
 	c.chat, c.end = r.Chat, end
 	if !r.Chat {
 		c.text = r.Texts[0] + a.text
+		c.mute = a.text == "" && a.finish == rollout.FinishStop.String()
 		return
 	}
 	c.tools = r.Tools

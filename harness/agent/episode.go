@@ -198,11 +198,14 @@ func (a *Agent) spell(turn *rollout.Completion) string {
 	return b.String()
 }
 
-// undo takes the last answer back, which the client never got.
-func (x *episode) undo() {
+// undo takes back an answer that the client never got. One that another answer followed stays: that one's seed and
+// number depend on it.
+func (x *episode) undo(a *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.state = x.before
+	if a.turn == x.turns {
+		x.state = x.before
+	}
 }
 
 // check returns an error for a request that cannot be learned from.
@@ -294,12 +297,17 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 	return s, nil
 }
 
-// continued returns the conversation that a request continues, the one of which it repeats most, and what it adds; -1
-// if there is none, and how it differs from the newest.
+// continued returns the conversation that a request continues, the one that it repeats most of, and what it adds; -1
+// if it continues none, and how it differs from the newest. A prompt with an empty answer, asked again, begins another
+// conversation where it may: an agent that asks several times for the same gets as many answers.
 func (x *episode) continued(r *openai.Request) (at int, added more, err error) {
 	at = -1
+	again := x.a.o.Conversations == Last || x.a.o.Conversations == All
 	for i := range x.talks {
 		m, differs := x.talks[i].said.continued(r)
+		if again && differs == nil && m.length() == 0 && x.talks[i].said.mute {
+			differs = errors.New("the prompt is the one before, which has an empty answer: nothing is new")
+		}
 		switch {
 		case differs != nil:
 			err = differs

@@ -575,6 +575,59 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
+// An answer that was lost stays if another has followed it: the later one's seed and number depend on it.
+func TestLostBeforeAnother(t *testing.T) {
+	o := options()
+	o.Conversations, o.MaxConversations = All, 2
+	x := playedBy(t, o, &policy{says: []string{"one", "two"}})
+	ask := func(text string) *answer {
+		a, err := x.ask(context.Background(), &openai.Request{N: 1, Texts: []string{text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	lost, next := ask("a"), ask("b")
+	x.undo(lost)
+	if x.turns != 2 || len(x.talks) != 2 {
+		t.Errorf("the first answer is lost: %d turns, %d conversations", x.turns, len(x.talks))
+	}
+	x.undo(next)
+	if c := x.end(); x.turns != 1 || c.Text != "one" {
+		t.Errorf("then the second one: %d turns, %+v", x.turns, c)
+	}
+}
+
+// A prompt with an empty answer, asked again, begins another conversation where it may. A text that repeats a prompt with
+// an answer goes on.
+func TestEmptyAnswers(t *testing.T) {
+	o := options()
+	o.Conversations, o.MaxConversations, o.MaxTurns = All, 3, 9
+	x := playedBy(t, o, &policy{says: []string{"", "\n", "", "long text", " end"}})
+	say := func(body, want, finish string) {
+		t.Helper()
+		if got, why := first(x.post("completions", body)); got != want || why != finish {
+			t.Fatalf("%s: %q, %s", body, got, why)
+		}
+	}
+	say(`{"prompt": "a"}`, "", "stop")
+	say(`{"prompt": "a", "stop": ["\n"]}`, "", "stop")
+	say(`{"prompt": "a"}`, "", "stop")
+	if got, why := first(x.post("completions", `{"prompt": "a"}`)); got != "400 too_many_conversations <nil>" || !strings.HasPrefix(why, "the prompt is the one before, which has an empty answer: nothing is new, and") {
+		t.Errorf("%s, %s", got, why)
+	}
+	say(`{"prompt": "a b", "max_tokens": 4}`, "long", "length")
+	say(`{"prompt": "a blong"}`, " end", "stop")
+	say(`{"prompt": "a blong end"}`, "", "stop")
+	c := x.end()
+	if c.Text != " blong end" || len(c.Later()) != 2 || len(c.Tokens) != 1+1+1+2+4+5+1 || c.Asked.Final != 2 || c.Check() != nil || c.LastTurn().Text != "long end" {
+		t.Errorf("%+v, %+v, %v", c, c.Asked, c.Check())
+	}
+	x = playedBy(t, options(), &policy{says: []string{"", "one"}})
+	say(`{"prompt": "a"}`, "", "stop")
+	say(`{"prompt": "a"}`, "one", "stop")
+}
+
 // An episode that ends, because its program died, does not wait for the turn that was asked.
 func TestEndWhileAsking(t *testing.T) {
 	p := &policy{says: []string{"one"}, wait: make(chan struct{})}

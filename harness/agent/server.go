@@ -82,7 +82,7 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	if write(w, req, out) != nil {
-		x.undo()
+		x.undo(out)
 	}
 }
 
