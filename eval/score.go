@@ -35,7 +35,7 @@ type NotGradedError struct {
 }
 
 func (e *NotGradedError) Error() string {
-	return fmt.Sprintf("%d of %d samples could not be graded, more than %g %%; the first is sample %d of "+
+	return fmt.Sprintf("%d of %d samples could not be graded, more than %.4g %%; the first is sample %d of "+
 		"problem %s: %s",
 		e.NotGraded, e.Samples, 100*e.Limit.share(), e.K, e.ProblemID, e.Reason)
 }
@@ -54,7 +54,7 @@ func (e *NotGradedError) Hint() string {
 
 // Scoring says how samples are graded.
 type Scoring struct {
-	Parallelism int // calls of a grader at a time; at least 1
+	Parallelism int // calls of a grader at a time; 0 stands for 1
 	Limit       Limit
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -89,7 +90,7 @@ func TestScoreLimit(t *testing.T) {
 		episodes[k].Completion.AgentVerdict = &v
 	}
 	episodes[9].Completion.AgentVerdict = nil // the run's graders judge it
-	for share, fails := range map[float64]bool{0: true, 0.2: true, 0.3: false, 1: false} {
+	for share, fails := range map[float64]bool{0: true, 0.07: true, 0.2: true, 0.3: false, 1: false} {
 		limit := Limit{Share: share, Key: key}
 		_, err := Score(context.Background(), grader, problemP, numbered(10), Scoring{Limit: limit})
 		for name, err := range map[string]error{"samples": err, "episodes": CheckEpisodes(episodes, limit)} {
@@ -99,7 +100,7 @@ func TestScoreLimit(t *testing.T) {
 				continue
 			}
 			if fails && (broken.NotGraded != 3 || !strings.HasSuffix(broken.Hint(), "; "+key+" sets the limit") ||
-				!strings.Contains(err.Error(), fmt.Sprintf("3 of 10 samples could not be graded, more than %g %%; the first is sample 0 ", 100*share)) ||
+				!strings.Contains(err.Error(), fmt.Sprintf("3 of 10 samples could not be graded, more than %v %%; the first is sample 0 ", math.Round(100*share))) ||
 				strings.Contains(broken.Hint(), "the completions are kept") != (name == "samples")) {
 				t.Errorf("%s, share %v: %v; %s", name, share, err, broken.Hint())
 			}
