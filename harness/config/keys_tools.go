@@ -165,9 +165,10 @@ const aboutAgents = `
   id no open episode of the process has, ends the run. An episode is played again, up to
   rollout.tools.retries times, if the program dies, or takes rollout.tools.limit without a
   request and is stopped. A program that dies takes all its open episodes with it, and each has
-  used up a try; the last try has a process for itself, so one bad episode fails alone. A
-  program that is stopped for one episode costs its others no try. If fresh processes die or
-  fall silent in 8 episodes, and none ends in between, the program is broken, and the run ends.
+  used up a try; the last try has a process for itself, so one bad episode fails alone (with
+  retries: 0, all fail). A program that is stopped for one episode costs its others no try. If
+  fresh processes die or fall silent in 8 episodes, and none ends in between, the program is
+  broken, and the run ends.
 
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were
@@ -175,8 +176,9 @@ const aboutAgents = `
   before it adds messages; thoughts may be left out of answers, and stay in the policy's
   context. A request that does not is refused (one), or begins another conversation: the only
   one to learn from (last), or one of up to rollout.tools.max_conversations (all). Then a
-  request continues the one of which it repeats most, and the episode's reward is for all;
-  reward.command reads them one after another, without the later prompts.
+  request continues the one that it repeats most of (a prompt with an empty answer, asked
+  again, begins another), and the episode's reward is for all; reward.command reads them one
+  after another, without the later prompts.
   rollout.max_new_tokens covers all after a conversation's prompt. A later prompt may be longer
   than data.max_prompt_tokens, with as many fewer tokens after it. A request beyond, or beyond
   rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns,
