@@ -89,13 +89,13 @@ type Request struct {
 // before. A process is also ended when a request is over its limit or its ctx ends, which costs the others no try.
 func (p *Pool) Ask(ctx context.Context, r Request) error {
 	for try := 0; ; {
-		err := p.once(ctx, &r, p.o.Each > 1 && try > 0 && try == p.o.Retries)
+		err := p.once(ctx, &r, try > 0 && try == p.o.Retries)
 		var quiet *Silence
 		switch {
 		case errors.Is(err, errStopped):
 		case !errors.As(err, &quiet):
 			return err
-		case try == p.o.Retries || p.fault() != nil:
+		case try == p.o.Retries:
 			return cmp.Or(p.fault(), err)
 		default:
 			try++
@@ -142,7 +142,6 @@ func (p *Pool) once(ctx context.Context, r *Request, alone bool) error {
 			return quiet
 		case t := <-answer:
 			if t.err != nil {
-				<-x.done
 				return t.err
 			}
 			return r.Read(t.line)

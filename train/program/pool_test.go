@@ -59,6 +59,9 @@ func obey() {
 				}
 			case "slow":
 				time.Sleep(400 * time.Millisecond)
+			case "die late":
+				time.Sleep(450 * time.Millisecond)
+				os.Exit(3)
 			case "hang":
 				time.Sleep(time.Hour)
 			case "chat", "other", "nameless":
@@ -233,6 +236,18 @@ func TestLimit(t *testing.T) {
 	if out[1].err != nil || out[1].tries != 2 {
 		t.Errorf("its neighbour: %+v", out[1])
 	}
+	// So it has all its tries left.
+	l.o.Retries = 1
+	all.Go(func() { out[0] = l.ask(context.Background(), "hang", nil) })
+	all.Go(func() { out[1] = l.ask(context.Background(), "die late", never) })
+	all.Wait()
+	if !errors.As(out[0].err, &quiet) || out[0].tries != 2 {
+		t.Errorf("the one that hangs: %+v", out[0])
+	}
+	if !errors.As(out[1].err, &quiet) || out[1].tries != 3 {
+		t.Errorf("its neighbour, which dies: %+v", out[1])
+	}
+	l.o.Retries = 0
 	// What Idle says counts.
 	asked := time.Now()
 	idle := func() time.Duration { return time.Since(asked) - 500*time.Millisecond }
@@ -360,6 +375,40 @@ func TestManyDeaths(t *testing.T) {
 	}
 }
 
+// TestSilentProgram: a program that gives no answer within the limit is given up as well.
+func TestSilentProgram(t *testing.T) {
+	l := newLab(t, PoolOptions{Workers: 1, Each: 2, Deaths: 2, Limit: 100 * time.Millisecond})
+	for i, want := range []string{"it gave no answer within 100ms (a.limit)", "it died or fell silent 2 times, further tries not counted"} {
+		if r := l.ask(context.Background(), "hang", nil); r.err == nil || !strings.HasPrefix(r.err.Error(), want) {
+			t.Errorf("request %d: %+v, want %s", i, r, want)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDeathsOfMany: an answer forgets deaths of processes with several requests.
+func TestDeathsOfMany(t *testing.T) {
+	l := newLab(t, PoolOptions{Workers: 1, Each: 2, Deaths: 3})
+	for range 2 {
+		for range 2 {
+			for i, r := range l.askAll("die", "die") {
+				if r.err == nil || !strings.HasPrefix(r.err.Error(), "it ended (exit status 3) while 2 calls were open") {
+					t.Errorf("request %d: %+v", i, r)
+				}
+			}
+		}
+		if r := l.ask(context.Background(), "ok", nil); r.err != nil {
+			t.Fatalf("%+v", r)
+		}
+		l.slots.all[0].x.end(0) // which has answered, and would not count
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLog: lines that come together are one text, of bounded length.
 func TestLog(t *testing.T) {
 	l := newLab(t, PoolOptions{Workers: 1, Each: 1})
@@ -389,10 +438,20 @@ func TestLog(t *testing.T) {
 // A program that closes its output and lives on is ended, after a while for what it still has to do.
 func TestClosedOutput(t *testing.T) {
 	before := runtime.NumGoroutine()
-	l := newLab(t, PoolOptions{Workers: 1, Each: 1})
-	r := l.ask(context.Background(), "closed", nil)
-	if r.err == nil || r.err.Error() != "it closed its output before it answered" {
-		t.Errorf("%+v", r)
+	l := newLab(t, PoolOptions{Workers: 1, Each: 2})
+	asked, ended := time.Now(), make(chan time.Time, 1)
+	go func() {
+		r := l.ask(context.Background(), "closed", nil)
+		ended <- time.Now()
+		if r.err == nil || r.err.Error() != "it closed its output before it answered" {
+			t.Errorf("%+v", r)
+		}
+	}()
+	time.Sleep(endGrace / 2)
+	// The next request waits for its end.
+	r := l.ask(context.Background(), "ok", nil)
+	if answered := time.Now(); r.err != nil || answered.Before(<-ended) || answered.Sub(asked) < endGrace {
+		t.Errorf("after %v: %+v", answered.Sub(asked), r)
 	}
 	l.close(before)
 }
