@@ -253,7 +253,8 @@ func finalKeys() []Key {
 		{Path: "eval.final.max_not_graded", Kind: Float, Default: is(0.01), Range: between(0, 1), Unit: "fraction",
 			Role: Nonsemantic, Stages: at(EvalGen, EvalScore), Late: true,
 			Help: "share of an evaluation's completions that may go without a verdict, because a grader or an " +
-				"agent's episode failed; scores are of the others, and more end the run (exit 8)"},
+				"agent's episode failed; more end the run (exit 8). Scores are of the others, pass@k of problems " +
+				"with k verdicts"},
 		minP("eval.final", nil),
 	}, penaltyKeys("eval.final", nil)...))
 }
