@@ -33,8 +33,8 @@ type asked struct {
 	told chan told // of 1
 }
 
-// told is an answer, or the reason that there is none: a *Silence for a process that ended, errStopped for one that
-// was stopped, another error for one that said something else.
+// told is an answer, or why none comes: a *Silence for a process that ended, errStopped for one that was stopped, another
+// error for one that said something else.
 type told struct {
 	line Line
 	err  error
@@ -205,11 +205,10 @@ func (x *exchange) finish(why error, grace time.Duration) {
 	for _, a := range x.open {
 		a.told <- told{err: why}
 	}
-	clear(x.open)
 }
 
 // died counts the end of a process for a request or, if id is empty, several. A process that has answered works: an
-// accident that ends many of them is none of the program's.
+// accident that ends many of them is not the program's fault.
 func (x *exchange) died(id string, why error) {
 	if len(x.answered) == 0 {
 		x.p.died(id, why)

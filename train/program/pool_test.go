@@ -68,6 +68,11 @@ func obey() {
 				time.Sleep(50 * time.Millisecond)
 				say(map[string]string{"chat": "thinking …", "other": `{"id": "x"}`, "nameless": `{"score": 1}`}[o.Do])
 				return
+			case "blank":
+				say("\n  ")
+			case "flood":
+				say(strings.Repeat("x", MaxLine+1))
+				return
 			case "twice":
 				say(`{"id": %q, "pid": %d}`, o.ID, os.Getpid())
 				time.Sleep(50 * time.Millisecond)
@@ -316,6 +321,17 @@ func TestStrayLines(t *testing.T) {
 		}
 	}
 	l.close(before)
+	l = newLab(t, PoolOptions{Workers: 1, Each: 2, Retries: 5})
+	if r := l.ask(context.Background(), "blank", nil); r.err != nil {
+		t.Errorf("lines without text: %v", r.err)
+	}
+	if r := l.ask(context.Background(), "flood", nil); r.err == nil || r.err.Error() != "line 4 of its output: longer than 1048576 bytes" || r.tries != 1 {
+		t.Errorf("a line without end: %+v", r)
+	}
+	if x := l.slots.all[0].x; x.ask(&Request{ID: "late"}, nil) != nil {
+		t.Error("a process that has ended takes a request")
+	}
+	l.close(before)
 	// If no request is open, the next one hears of it.
 	l = newLab(t, PoolOptions{Workers: 1, Each: 2})
 	if r := l.ask(context.Background(), "twice", nil); r.err != nil {
@@ -351,6 +367,18 @@ func TestManyDeaths(t *testing.T) {
 		r := l.ask(context.Background(), "die", nil)
 		var quiet *Silence
 		if broken := r.err != nil && r.err.Error() == want && !errors.As(r.err, &quiet); broken != (i > 2) || r.tries != tries {
+			t.Errorf("request %d: %+v", i, r)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	// A process that has answered works, however it ends.
+	l = newLab(t, PoolOptions{Workers: 1, Each: 1, Deaths: 1})
+	for i, do := range []string{"ok", "die", "die"} {
+		r := l.ask(context.Background(), do, nil)
+		broken := r.err != nil && strings.HasPrefix(r.err.Error(), "it died or fell silent 1 times")
+		if broken != (i == 2) || r.tries != 1 || (r.err == nil) != (i == 0) {
 			t.Errorf("request %d: %+v", i, r)
 		}
 	}
@@ -500,5 +528,16 @@ func TestSlots(t *testing.T) {
 	s.give(b)
 	if x := take(false); x.open != 1 || x.alone || len(s.queue) != 0 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// TestWaiting: errors name requests in the order of their numbers.
+func TestWaiting(t *testing.T) {
+	x := &exchange{p: &Pool{o: PoolOptions{Noun: "call"}}, open: map[string]*asked{}}
+	for _, id := range []string{"10", "9", "100", "2"} {
+		x.open[id] = &asked{}
+	}
+	if got, want := x.waiting(), "4 calls are open, with ids 2, 9, 10, 100"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
