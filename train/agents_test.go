@@ -216,8 +216,8 @@ func TestConversationsContinue(t *testing.T) {
 	}
 }
 
-// The gradient of a mini-batch is that of its conversations, each computed alone behind its own prompt; a completion's
-// log Z is its first prompt's.
+// The gradient of a mini-batch is the sum over its conversations, each computed alone behind its own prompt; a
+// completion's log Z is its first prompt's.
 func TestGradientOfConversations(t *testing.T) {
 	for _, kind := range []Kind{FlowRL, GRPO} {
 		r := newToyRun(t, kind, 1).delegates()
@@ -297,7 +297,7 @@ func TestGradientOfConversations(t *testing.T) {
 	}
 }
 
-// Each conversation has dropout masks of its own, the first one those of a completion that has no others.
+// Each conversation has dropout masks of its own; the first one has the masks that it has without others.
 func TestDropoutOfConversations(t *testing.T) {
 	tr := &Trainer{Parts: Parts{Seed: hashSeed(1)}}
 	later := []rollout.Later{{Start: 1, Tokens: []int32{1}}, {Start: 2, Tokens: []int32{1}}}

@@ -38,7 +38,7 @@ type ConversationPart struct {
 
 // String describes it in a line.
 func (t *ConversationPlan) String() string {
-	s := fmt.Sprintf("%s of up to %d tokens; %.0f %% of all %d are learned, those of the assistant",
+	s := fmt.Sprintf("%s of up to %d tokens; %.0f %% of all %d are learned, the assistant's",
 		quantity.Plural(t.Conversations, "conversation"), t.Longest, 100*float64(t.Learned)/float64(max(1, t.Tokens)),
 		t.Tokens)
 	if t.Cut > 0 {

@@ -32,7 +32,7 @@ func (t *AnswerPlan) Count() int { return t.Chosen + t.Rejected }
 
 // String describes it in a line.
 func (t *AnswerPlan) String() string {
-	s := fmt.Sprintf("%s, %d good and %d bad, of up to %d tokens; %.0f %% of all %d are learned, those of the answers",
+	s := fmt.Sprintf("%s, %d good and %d bad, of up to %d tokens; %.0f %% of all %d are learned, the answers'",
 		quantity.Plural(t.Count(), "answer"), t.Chosen, t.Rejected, t.Longest,
 		100*float64(t.Learned)/float64(max(1, t.Tokens)), t.Tokens)
 	if t.Same > 0 {

@@ -38,7 +38,7 @@ func TestAnswers(t *testing.T) {
 	out, plan, err := p.Answers(context.Background(), list)
 	// With the prompt of 4 tokens and the token that ends an answer: 6, 10, 11, 6 and 6.
 	want := AnswerPlan{Chosen: 2, Rejected: 2, Tokens: 28, Learned: 2 + 6 + 2 + 2, Longest: 10, Same: 2, Long: 1}
-	const line = "4 answers, 2 good and 2 bad, of up to 10 tokens; 43 % of all 28 are learned, those of the answers; " +
+	const line = "4 answers, 2 good and 2 bad, of up to 10 tokens; 43 % of all 28 are learned, the answers'; " +
 		"2 left out, as both answers of a pair are the same; 1 longer than prefer.max_tokens left out"
 	if got := plan.String(); err != nil || got != want.String() || got != line {
 		t.Errorf("%v: %s\nwant %s", err, got, line)

@@ -26,7 +26,7 @@ type PairPlan struct {
 
 // String describes it in a line.
 func (t *PairPlan) String() string {
-	s := fmt.Sprintf("%s of up to %d tokens a side; %.0f %% of all %d are learned, those of the answers",
+	s := fmt.Sprintf("%s of up to %d tokens a side; %.0f %% of all %d are learned, the answers'",
 		quantity.Plural(t.Pairs, "pair"), t.Longest, 100*float64(t.Learned)/float64(max(1, t.Tokens)), t.Tokens)
 	if t.Same > 0 {
 		s += fmt.Sprintf("; %d left out, as both answers are the same", t.Same)

@@ -49,7 +49,7 @@ func TestConversationRun(t *testing.T) {
 	const prompt, own, heard, again = 13 + 11 + 11, 4 + 1, 1 + 9 + 11, 1 + 1
 	const whole, cut = prompt + own + heard + again, 19
 	if got := p.External.Prompter.Plan().SFT.String(); got != fmt.Sprintf("9 conversations of up to %d tokens; %.0f %% of all %d are learned, "+
-		"those of the assistant; sft.max_tokens cuts 9", 60, 100*float64(8*own+41)/(8*40+60), 8*40+60) {
+		"the assistant's; sft.max_tokens cuts 9", 60, 100*float64(8*own+41)/(8*40+60), 8*40+60) {
 		t.Errorf("the plan says %q (a whole conversation has %d tokens)", got, whole)
 	}
 	res, q := l.execute(p)

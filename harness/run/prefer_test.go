@@ -58,7 +58,7 @@ func TestPreferRun(t *testing.T) {
 	p := preferRun(l, file)
 	// <user>0+1?\n<assistant>, then 1■ against 2■; the eighth is 8■ against 9■.
 	const prompt, own = 11 + 11, 2
-	const line = "8 pairs of up to 24 tokens a side; 15 % of all 208 are learned, those of the answers; 1 left out, as both answers are the same; " +
+	const line = "8 pairs of up to 24 tokens a side; 15 % of all 208 are learned, the answers'; 1 left out, as both answers are the same; " +
 		"1 longer than prefer.max_tokens left out"
 	if got := p.External.Prompter.Plan().Prefer.String(); got != line {
 		t.Errorf("the plan says %q, want %q", got, line)

@@ -50,7 +50,7 @@ func TestUnpairedRun(t *testing.T) {
 	file := labelledFile(t, 1)
 	p := unpairedRun(l, file, onlyTuned()...)
 	// <user>0+1?\n<assistant>, then 1■; four have two digits.
-	const line = "12 answers, 4 good and 8 bad, of up to 25 tokens; 10 % of all 292 are learned, those of the answers; 1 longer than prefer.max_tokens left out"
+	const line = "12 answers, 4 good and 8 bad, of up to 25 tokens; 10 % of all 292 are learned, the answers'; 1 longer than prefer.max_tokens left out"
 	got := p.External.Prompter.Plan().Answers
 	if got.String() != line {
 		t.Errorf("the plan says %q, want %q", got, line)

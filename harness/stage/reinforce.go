@@ -323,7 +323,7 @@ func detOf(s *train.Step) ident.Det {
 }
 
 // RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order. Prompts that
-// agents wrote are among the tokens, after their negative lengths; those of further conversations come last, each
+// agents wrote are among the tokens, after their negative lengths; prompts of further conversations come last, each
 // with the place where it starts, and then the number of the final one.
 func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 	var ids []int32

@@ -33,8 +33,8 @@ type asked struct {
 	told chan told // of 1
 }
 
-// told is an answer, or why none comes: a *Silence for a process that ended, errStopped for one that was stopped, another
-// error for one that said something else.
+// told is an answer, or why none comes: a *Silence for a process that ended, errStopped for one that was stopped,
+// another error for one that said something else.
 type told struct {
 	line Line
 	err  error

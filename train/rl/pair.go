@@ -160,8 +160,8 @@ func (c PairConfig) oddsRatio(p Pair, chosen, rejected Side) Pair {
 	return p
 }
 
-// surest bounds a mean log-prob from above before its odds are taken: those of a completion with probability 1 are
-// infinite. The mean probability of a token is 1 - 1e-6 there.
+// surest bounds a mean log-prob from above before its odds are taken: a completion with probability 1 has infinite
+// odds. The mean probability of a token is 1 - 1e-6 there.
 const surest = -1e-6
 
 // logOdds returns log(p/(1-p)) for p = e^logProb, and its derivative by logProb, 1/(1-p). Above surest it is flat.

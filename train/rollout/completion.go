@@ -148,7 +148,7 @@ func (c *Completion) joined(without []Span) *Completion {
 }
 
 // Stored returns the inserted parts and what an agent asked, with their places in Text as JSON keeps it: a byte that
-// is no UTF-8, such as part of a character that the policy did not finish, becomes U+FFFD there, which has three.
+// is not UTF-8, such as part of a character that the policy did not finish, becomes U+FFFD there, which has three.
 func (c *Completion) Stored() ([]Span, *Asked) {
 	later := c.Later()
 	if len(c.Inserted) == 0 && len(later) == 0 || utf8.ValidString(c.Text) {
