@@ -18,8 +18,9 @@ type PoolOptions struct {
 	Limit    time.Duration // longest time for an answer, or without a word
 	LimitKey string        // of the configuration, for errors
 	Retries  int           // of a request whose process ended or fell silent
-	// Deaths is how often processes that never answered may end or fall silent while no request is answered, further
-	// tries of a request not counted: then the program does not work, and all requests fail. 0: any number.
+	// Deaths is how often processes that never answered may end or fall silent while no request is answered. Further
+	// tries of a request count only with others in the same process. Then the program does not work, and all requests
+	// fail. 0: any number.
 	Deaths  int
 	Noun    string            // what a request is called, for errors: "call"
 	Example string            // of an answer, for errors

@@ -435,6 +435,16 @@ func TestDeathsOfMany(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
+	// Each of them counts, also in further tries of the same requests.
+	l = newLab(t, PoolOptions{Workers: 1, Each: 2, Deaths: 3, Retries: 5})
+	for i, r := range l.askAll("die", "die") {
+		if r.tries != 3 || r.err == nil || !strings.HasPrefix(r.err.Error(), "it died or fell silent 3 times") {
+			t.Errorf("request %d: %+v", i, r)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestLog: lines that come together are one text, of bounded length.
