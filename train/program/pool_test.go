@@ -533,11 +533,42 @@ func TestSlots(t *testing.T) {
 	if x := <-next; x != a {
 		t.Error("the next one is in the slot of one that is alone")
 	}
+	// Nobody joins one that is alone, and one that leaves the queue lets the next one in.
+	waiting, leave := context.WithCancel(ctx)
+	left := make(chan error)
+	go func() { _, err := s.take(waiting, true); left <- err }()
+	queued(1)
+	go func() { next <- take(false) }()
+	queued(2)
+	s.give(a)
+	queued(2)
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if x := <-next; x != a {
+		t.Error("the next one is in the slot of one that is alone")
+	}
+	go func() { next <- take(false) }()
+	queued(1)
+	s.give(b)
+	if x := <-next; x != b {
+		t.Error("the slot of one that was alone stays empty")
+	}
 	s.give(a)
 	s.give(a)
 	s.give(b)
 	if x := take(false); x.open != 1 || x.alone || len(s.queue) != 0 {
 		t.Errorf("%+v", x)
+	}
+	// One that leaves as it gets a slot gives it back.
+	for range 100 {
+		if x, err := s.take(waiting, false); err == nil {
+			s.give(x)
+		}
+	}
+	if a.open+b.open != 1 {
+		t.Errorf("%d slots are in use, want 1", a.open+b.open)
 	}
 }
 
