@@ -266,6 +266,9 @@ func TestPlay(t *testing.T) {
 				t.Errorf("%s: %+v", c.prompt, v)
 			}
 		}
+		if got.Finish != rollout.FinishStop { // also of nothing: the store knows no other word
+			t.Errorf("%s: finish %v", c.prompt, got.Finish)
+		}
 		if got.Text != c.text || prompt != c.asked || said != c.said || len(got.LogProbs) != len(got.Tokens) || got.Check() != nil {
 			t.Errorf("%s: %q after %q, %s; want %q after %q, %s", c.prompt, got.Text, prompt, said, c.text, c.asked, c.said)
 		}
@@ -305,6 +308,16 @@ func TestPlayEnds(t *testing.T) {
 	cancel(why)
 	if _, err := a.Play(ctx, episodeOf(&policy{says: []string{"yes"}}, "ask hang", "")); !errors.Is(err, why) {
 		t.Errorf("cancelled: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	a = New(o)
+	e := episodeOf(&policy{}, "ask end", "")
+	e.Problem.Data = json.RawMessage("{")
+	var broken *BrokenError
+	if _, err := a.Play(context.Background(), e); err == nil || errors.As(err, &broken) || !strings.HasPrefix(err.Error(), "problem p1: json: ") {
+		t.Errorf("a problem that is not JSON: %v", err)
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)
