@@ -224,6 +224,16 @@ func TestAllConversations(t *testing.T) {
 	if c := texts.end(); c.Text != "b, bd, d" || len(c.Later()) != 1 || c.Asked.Final != 1 {
 		t.Errorf("%+v, %+v", c, c.Asked)
 	}
+	// Of two that a request repeats, it continues the longer one, also if the other is newer.
+	texts = playedBy(t, o, &policy{says: []string{"b", "d", "b", "f"}})
+	for _, prompt := range []string{"a", "ab, c", "a", "ab, cd, e"} {
+		if got, why := first(texts.post("completions", fmt.Sprintf(`{"prompt": %q}`, prompt))); why != "stop" {
+			t.Fatalf("%s, %s", got, why)
+		}
+	}
+	if c := texts.end(); c.Text != "b, cd, ef"+"b" || len(c.Later()) != 1 || c.Asked.Final != 0 || c.LastTurn().Text != "f" {
+		t.Errorf("%+v, %+v", c, c.Asked)
+	}
 }
 
 // A conversation that begins with much context has less room, and the first prompt is a problem's.
