@@ -30,7 +30,7 @@ func labelledIn(t *testing.T, lines ...string) []layout.Labelled {
 // Answers are counted by label; long ones and pairs of equal ones are left out.
 func TestAnswers(t *testing.T) {
 	list := labelledIn(t, `{"prompt": "1+1=", "completion": "2", "label": true}`, `{"prompt": "1+1=", "completion": "three", "label": false}`,
-		`{"prompt": "1+1=", "completion": "twenty", "label": true}`, `{"prompt": "1+1=", "chosen": "2", "rejected": "3"}`,
+		`{"prompt": "1+1=", "completion": "twenty", "label": true}`, `{"prompt": "1+1=", "chosen": "4", "rejected": "3"}`,
 		`{"prompt": "1+1=", "chosen": "2", "rejected": "2"}`)
 	p := mustPrompter(t, prompttest.ModelFolder(t, false, nil), func(c *config.Run) {
 		c.Prefer.MaxTokens, c.Prefer.ChosenWeight, c.Prefer.RejectedWeight, c.Prefer.AnswersPerStep = 10, 1, 1, 4
@@ -48,8 +48,10 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("answer %d: kept %v", i, out[i] != nil)
 		}
 	}
-	if err := p.CheckAnswers(list, 10); err != nil {
-		t.Error(err)
+	for _, positions := range []int{10, 0} { // 0: the model does not say
+		if err := p.CheckAnswers(list, positions); err != nil {
+			t.Error(err)
+		}
 	}
 	if got := p.Plan().Answers; got == nil || fmt.Sprint(got.Good, got.Bad) != "[{false 1+1=} {true 2</s>}] [{false 1+1=} {true three</s>}]" {
 		t.Errorf("the first ones are %v and %v", got.Good, got.Bad)
