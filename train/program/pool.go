@@ -86,8 +86,8 @@ type Request struct {
 // why the program does not start or what else it said.
 //
 // A process that ends takes all its requests with it, and each has used up a try, since nobody knows which one did
-// it; the last try has a process for itself, unless it is the first, so that a request that is fatal harms others only
-// before. A process is also ended when a request is over its limit or its ctx ends, which costs the others no try.
+// it. The last try has a process for itself, unless it is the first: then a fatal request harms no others. A process
+// is also ended when a request is over its limit or its ctx ends, which costs the others no try.
 func (p *Pool) Ask(ctx context.Context, r Request) error {
 	for try := 0; ; {
 		err := p.once(ctx, &r, try > 0 && try == p.o.Retries)
