@@ -485,7 +485,10 @@ func TestClosedOutput(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}()
-	time.Sleep(endGrace / 2)
+	over := func(s *slot) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.x != nil && s.x.isOver() }
+	for !over(l.slots.all[0]) {
+		time.Sleep(time.Millisecond)
+	}
 	// The next request waits for its end.
 	r := l.ask(context.Background(), "ok", nil)
 	if answered := time.Now(); r.err != nil || answered.Before(<-ended) || answered.Sub(asked) < endGrace {
