@@ -204,7 +204,7 @@ func (b *batch) ofFirst(dst, src []float32, r0, r1 int) {
 	}
 }
 
-// toFirst is the reverse of ofFirst: it sets elements of dst, and leaves those of further conversations.
+// toFirst is the reverse of ofFirst: it sets their elements of dst, and leaves the others.
 func (b *batch) toFirst(dst, src []float32, r0, r1 int) {
 	at := 0
 	for i := r0; i < r1; i++ {

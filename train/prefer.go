@@ -315,7 +315,7 @@ func (x *answered) entropy() float64 {
 	return sum / float64(n)
 }
 
-// metrics returns what is known of a step's pairs, as means over them; entropy is a mean over their tokens.
+// metrics describes a step's pairs, as means over them; entropy is a mean over their tokens.
 func (x *preferences) metrics() []rl.Metric {
 	var loss, right, margin, odds float64
 	var reward, logProb [2]float64

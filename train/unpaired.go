@@ -272,7 +272,7 @@ func (x *labelled) slopes(r0, r1 int, grad []float32) {
 	}
 }
 
-// metrics returns what is known of a step's answers: the loss as a mean over all, rewards and log-probs as means over
+// metrics describes a step's answers: the loss as a mean over all, rewards and log-probs as means over
 // good ones (chosen) and bad ones (rejected), if the step has some; entropy is a mean over tokens.
 func (x *labelled) metrics() []rl.Metric {
 	var loss float64

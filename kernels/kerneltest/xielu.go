@@ -14,7 +14,7 @@ func xieluChecks() []check {
 	}
 }
 
-// xielu are numbers like those of a trained model, and an Eps that some elements are above.
+// xielu are numbers such as a trained model has, and an Eps that some elements are above.
 func xielu() kernels.Xielu {
 	return kernels.Xielu{Positive: 0.83, Negative: 1.27, Beta: 0.5, Eps: -0.125, DPositive: 0.56, DNegative: 0.31}
 }

@@ -30,7 +30,7 @@ func apertusKeys(r *settings, _ *model.Config) {
 	}
 }
 
-// xieluConstant reports whether a name is that of a constant of xIELU, which transformers stores without a dimension.
+// xieluConstant reports whether a name belongs to a constant of xIELU, which transformers stores without a dimension.
 func xieluConstant(name string) bool {
 	return strings.HasSuffix(name, ".act_fn.beta") || strings.HasSuffix(name, ".act_fn.eps")
 }

@@ -30,7 +30,7 @@ type naming struct {
 	head            int      // channels of a head, if norms of queries and keys are published as [heads,head]
 }
 
-// namingFor returns that of models of a configuration.
+// namingFor returns the naming of a configuration's models.
 func namingFor(c model.Config) (naming, bool) {
 	if c.HeadLayerNorm {
 		return naming{layers: layersHere, head: c.Head}, true
@@ -62,7 +62,7 @@ func gpt2Norms() *strings.Replacer {
 	return strings.NewReplacer(".ln_1.", ".input_layernorm.", ".ln_2.", ".post_attention_layernorm.")
 }
 
-// phiNorm begins the names of Phi's last norm, and lmHeadBias is that of its output projection's bias.
+// phiNorm begins the names of Phi's last norm, and lmHeadBias names the bias of its output projection.
 const (
 	phiNorm    = backbonePrefix + "final_layernorm."
 	lmHeadBias = "lm_head.bias"
@@ -147,12 +147,12 @@ func fusedHeads(name string) bool {
 	return strings.Contains(name, ".query_key_value.") && !strings.HasSuffix(name, ".lora_A.weight")
 }
 
-// headNorm reports whether a name is that of a norm of queries or keys.
+// headNorm reports whether a name belongs to a norm of queries or keys.
 func headNorm(name string) bool {
 	return strings.HasSuffix(name, ".self_attn.q_norm.weight") || strings.HasSuffix(name, ".self_attn.k_norm.weight")
 }
 
-// transposedMap reports whether a name is that of a weight of GPT-2's linear maps.
+// transposedMap reports whether a name belongs to a weight of GPT-2's linear maps.
 func transposedMap(name string) bool {
 	for _, end := range []string{".c_attn.weight", ".c_proj.weight", ".c_fc.weight"} {
 		if strings.HasSuffix(name, end) {

@@ -259,7 +259,7 @@ func (m *Model) joinKeys(c Config, a *acts, dProjected, dqkv kernels.Buffer) {
 	be.AddColumns(dProjected, v, keys, before+keys, before, 1)
 }
 
-// scalars are the numbers by which layers and experts are multiplied, and those of xIELU, on the host.
+// scalars are the numbers by which layers and experts are multiplied, and xIELU's, on the host.
 type scalars struct {
 	read    bool
 	layers  []float32       // [L]

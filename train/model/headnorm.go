@@ -27,7 +27,7 @@ type headNormRoom struct {
 	raw, normed, out kernels.Buffer    // [N,n·D]
 	stats, rstd      kernels.Buffer    // [N·n,2], [N]
 	d                kernels.Buffer    // [N,n·D] the gradient of the norm's output
-	back             [2]kernels.Buffer // [N,n·D] those of queries and keys before it
+	back             [2]kernels.Buffer // [N,n·D] the gradients of queries and keys before it
 	blocks           [2]indexBuffer    // gradient blocks of rows of queries' heads, and of keys'
 }
 

@@ -43,7 +43,7 @@ func (b *binder) xielu(l int) kernels.Buffer {
 	return b.grads.span(names[0], names[1])
 }
 
-// xieluInitial sets out to the initial value of such a number, if t is one: those of transformers.
+// xieluInitial sets out to the initial value of such a number, if t is one, as transformers has it.
 func xieluInitial(out []float32, t Tensor) bool {
 	const alpha, beta, eps = 0.8, 0.5, -1e-6
 	for name, v := range map[string]float64{"alpha_p": inverseSoftplus(alpha),
