@@ -130,10 +130,10 @@ func TestEndpointToolFormat(t *testing.T) {
 		}
 	}
 	var stderr strings.Builder
-	code := cli.Run(cli.System{Args: []string{"exp", "endpoint", dir, "--tool-format", "harmony"},
+	code := cli.Run(cli.System{Args: []string{"exp", "endpoint", dir, "--tool-format", "kimi"},
 		Stdin: strings.NewReader(""), Stdout: io.Discard,
 		Stderr: &stderr, Getenv: func(string) string { return "" }, Clock: term.SystemClock()}, program(commands))
-	if code != 2 || !strings.Contains(stderr.String(), "--tool-format harmony: want auto, or hermes, llama3, mistral, qwen3-coder") {
+	if code != 2 || !strings.Contains(stderr.String(), "--tool-format kimi: want auto, or hermes, llama3, mistral, qwen3-coder") {
 		t.Errorf("%d: %s", code, stderr.String())
 	}
 }

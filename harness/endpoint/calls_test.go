@@ -140,6 +140,8 @@ func TestCalls(t *testing.T) {
 		{name: "a special token without tools", answer: "a\ab", fields: `,"tool_choice":"none"`, o: Options{ToolFormat: "mistral"}, content: text("ab"), why: "stop"},
 		{name: "types of the schema", answer: "<function=weather><parameter=city>5</parameter><parameter=days>5</parameter></function>", o: Options{ToolFormat: "qwen3-coder"},
 			calls: []string{`{"city": "5", "days": 5}`}, why: "tool_calls"},
+		{name: "glm", answer: "I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>5</arg_value>\n<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
+			o: Options{ToolFormat: "glm"}, content: text("I look."), calls: []string{`{"city": "5", "days": 5}`}, why: "tool_calls"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.finish == 0 {

@@ -1,7 +1,6 @@
 package toolcall
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -87,12 +86,11 @@ var errNoParameter = errors.New("toolcall: no parameter")
 // readParameters reads the parameters of a function up to its close, as an object, and returns what follows. The error
 // is errMore if they go on beyond the text.
 func (d definitions) readParameters(function, text string) (args json.RawMessage, rest string, err error) {
-	var names []string
-	values := map[string]json.RawMessage{}
+	var out fields
 	for {
 		text = strings.TrimLeft(text, " \n")
 		if after, ok := strings.CutPrefix(text, functionClose); ok {
-			return object(names, values), after, nil
+			return out.object(), after, nil
 		}
 		after, ok := strings.CutPrefix(text, parameterOpen)
 		switch {
@@ -107,37 +105,10 @@ func (d definitions) readParameters(function, text string) (args json.RawMessage
 		if !ok1 || !ok2 {
 			return nil, "", errMore
 		}
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
 		said = strings.TrimSuffix(strings.TrimPrefix(said, "\n"), "\n")
-		values[name], text = typed(said, kindsIn(d[function][name])), next
+		out.set(name, typed(said, kindsIn(d[function][name])))
+		text = next
 	}
-}
-
-// object returns an object with its fields in order.
-func object(names []string, values map[string]json.RawMessage) json.RawMessage {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, name := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.Write(quoted(name))
-		b.WriteString(": ")
-		b.Write(values[name])
-	}
-	b.WriteByte('}')
-	return b.Bytes()
-}
-
-// quoted returns a JSON string; <, > and & stay as they are.
-func quoted(text string) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string can be written
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
 // kindsIn returns the types that a schema allows; none if it does not say.

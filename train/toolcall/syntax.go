@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Syntaxes of calls in whole answers, besides Hermes: Llama 3.1 to 3.3 write the first, Mistral's models the second,
-// Qwen3-Coder and Qwen3.5 the third.
+// Syntaxes of calls in whole answers, besides Hermes, and the models that write them.
 const (
-	Llama3     = "llama3"
-	Mistral    = "mistral"
-	Qwen3Coder = "qwen3-coder"
+	Llama3     = "llama3"      // Llama 3.1 to 3.3
+	Mistral    = "mistral"     // Mistral's
+	Qwen3Coder = "qwen3-coder" // Qwen3-Coder, Qwen3.5
+	GLM        = "glm"         // GLM-4.5 and later
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
-func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder} }
+func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM} }
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
 type Syntax struct {
@@ -43,6 +43,7 @@ type attempt struct {
 //	llama3        {"name": "f", "parameters": {"x": 1}}     alone, after <|python_tag|> too; several with ";" between
 //	mistral       [TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]     or, since 2025, [TOOL_CALLS]f[ARGS]{"x": 1}
 //	qwen3-coder   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>
+//	glm           <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -60,6 +61,8 @@ func SyntaxNamed(name string) (Syntax, error) {
 			read: func(tools definitions, text string, whole bool) attempt {
 				return tools.readQwen(text, open, "</tool_call>", whole)
 			}}, nil
+	case GLM:
+		return glm(), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -71,7 +74,8 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 	}
 	name := ""
 	switch {
-	case has("<arg_key>"): // GLM-4.5's, with keys and values in tags of their own
+	case has(keyOpen, valueOpen):
+		name = GLM
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):

@@ -31,10 +31,7 @@ func TestSyntaxes(t *testing.T) {
 	const hermes, bad = `<tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>`, `<tool_call>{"name": "f", "arguments": {"x": }}</tool_call>`
 	const llama, coder = `{"name": "f", "parameters": {"x": 1}}`, "<tool_call>\n<function=weather>\n<parameter=city>\nParis\n</parameter>\n</function>\n</tool_call>"
 	paris := call("weather", `{"city": "Paris"}`)
-	for _, tt := range []struct {
-		syntax, answer, said string
-		calls                []Call
-	}{
+	checkAnswers(t, []answerCase{
 		{Hermes, "Hello.\n", "Hello.\n", nil},
 		{Hermes, "", "", nil},
 		{Hermes, hermes, "", []Call{f}},
@@ -107,7 +104,22 @@ func TestSyntaxes(t *testing.T) {
 		{Qwen3Coder, "<function=a b>", "<function=a b>", nil},
 		{Qwen3Coder, "<function=>", "<function=>", nil},
 		{Qwen3Coder, hermes, hermes, nil},
-	} {
+	})
+	if _, err := SyntaxNamed("kimi"); err == nil {
+		t.Error("an unknown syntax has no error")
+	}
+}
+
+// answerCase is an answer in a syntax, its text and its calls.
+type answerCase struct {
+	syntax, answer, said string
+	calls                []Call
+}
+
+// checkAnswers reads answers, with the tools of weather, in whatever pieces they come.
+func checkAnswers(t *testing.T, list []answerCase) {
+	t.Helper()
+	for _, tt := range list {
 		s, err := SyntaxNamed(tt.syntax)
 		if err != nil || s.Name != tt.syntax {
 			t.Fatalf("%s: %q, %v", tt.syntax, s.Name, err)
@@ -118,9 +130,6 @@ func TestSyntaxes(t *testing.T) {
 				t.Errorf("%s, pieces of %d, %q: said %q, want %q; calls (-want +got):\n%s", tt.syntax, n, tt.answer, said, tt.said, d)
 			}
 		}
-	}
-	if _, err := SyntaxNamed("harmony"); err == nil {
-		t.Error("an unknown syntax has no error")
 	}
 }
 
@@ -152,6 +161,7 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		Llama3:     `{"name": "f", "parameters": {"x": "` + text + `"}}`,
 		Mistral:    `[TOOL_CALLS]f[ARGS]{"x": "` + text + `"}`,
 		Qwen3Coder: "<function=f><parameter=x>" + text + "</parameter></function>",
+		GLM:        "<tool_call>f<arg_key>x</arg_key><arg_value>" + text + "</arg_value></tool_call>",
 	} {
 		s, err := SyntaxNamed(name)
 		if err != nil {
@@ -252,7 +262,7 @@ func TestSyntaxOf(t *testing.T) {
 		{"llama 3.1", `{{- '{"name": "' + tool_call.name + '", ' }}{{- '"parameters": ' }}{{- tool_call.arguments | tojson }}` +
 			`{{- "<|start_header_id|>ipython<|end_header_id|>\n\n" }}`, Llama3},
 		{"qwen3-coder", `{{- '\n<tool_call>\n<function=' + tool_call.name + '>\n' }}{{- '<parameter=' + args_name + '>\n' }}`, Qwen3Coder},
-		{"glm-4.5", `<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>\n "name" "arguments"`, ""},
+		{"glm-4.5", `{{ '\n<tool_call>' + tc.name }}<arg_key>{{ k }}</arg_key>` + "\n<arg_value>{{ v }}</arg_value>", GLM},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -265,7 +275,8 @@ func TestSyntaxOf(t *testing.T) {
 // Pieces change nothing, whatever the answer.
 func FuzzReader(f *testing.F) {
 	for _, s := range []string{`a <tool_call>{"name":"f"}</tool_call> b`, `{"name":"f","parameters":{}};`, `[TOOL_CALLS]f[ARGS]{}`,
-		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>"} {
+		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>",
+		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>"} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
