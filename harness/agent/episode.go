@@ -150,7 +150,7 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	x.turns, x.finish = x.turns+1, turn.Finish
 	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
 		finish: turn.Finish.String()}
-	if len(r.Tools) > 0 {
+	if len(r.Tools) > 0 || r.Chat && x.a.o.Calls.Channels {
 		out.call(x.a, r, s, turn)
 	}
 	out.text = strings.ToValidUTF8(out.text, "\uFFFD") // a turn may end within a character
@@ -168,19 +168,19 @@ func (x *episode) open(prompt *rollout.Asked) {
 	x.final = len(x.talks) - 1
 }
 
-// call sets the text and the calls of an answer to a request with tools.
+// call sets the text and the calls of an answer to a request with tools, and the text of one in channels.
 func (out *answer) call(a *Agent, r *openai.Request, s step, turn *rollout.Completion) {
 	before := a.text(s.inserted)
 	if s.anew != nil {
 		before = s.anew.Text
 	}
 	reader := a.o.Calls.Reader(toolcall.ReaderOptions{Tools: r.Tools, One: r.OneCall,
-		Thinking: toolcall.OpensThoughts(before)})
+		Thinking: toolcall.OpensThoughts(before), None: len(r.Tools) == 0})
 	text, calls := reader.Read(a.spell(turn), true)
-	if len(calls) == 0 {
-		return
+	if len(calls) > 0 || a.o.Calls.Channels {
+		out.text, out.calls = text, calls
 	}
-	if out.text, out.calls = text, calls; turn.Finish == rollout.FinishStop {
+	if len(calls) > 0 && turn.Finish == rollout.FinishStop {
 		out.finish = "tool_calls"
 	}
 }
@@ -278,7 +278,7 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 			"is last or all", err)
 	case r.Chat:
 		var list []rollout.Message
-		if list, err = openai.ForTemplate(added.messages); err == nil {
+		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
 			s.inserted, err = x.a.o.Reply(x.talks[at].said.end, list)
 		}
 	case added.text != "":
@@ -333,7 +333,7 @@ func (x *episode) begins(r *openai.Request) (s step, err error) {
 	s.anew = &rollout.Asked{}
 	if r.Chat {
 		var list []rollout.Message
-		if list, err = openai.ForTemplate(r.Messages); err == nil {
+		if list, err = openai.ForTemplate(r.Messages, x.a.o.Calls.Channels); err == nil {
 			s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(list, r.Tools)
 		}
 	} else {

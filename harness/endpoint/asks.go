@@ -101,7 +101,7 @@ func (x *Model) encode(r *openai.Request) error {
 			return openai.Bad("chat_template_kwargs", "chat_template_kwargs: %v", err)
 		}
 	}
-	list, err := openai.ForTemplate(r.Messages)
+	list, err := openai.ForTemplate(r.Messages, x.inChannels())
 	if err != nil {
 		return openai.Bad("messages", "messages %v", err)
 	}

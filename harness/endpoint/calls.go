@@ -24,6 +24,12 @@ func (x *Model) ToolFormat() string {
 	return s.Name
 }
 
+// inChannels reports whether the chat template writes answers in channels, where thoughts have one of their own.
+func (x *Model) inChannels() bool {
+	s, _ := toolcall.SyntaxOf(x.prompts.ToolTemplate())
+	return s.Channels
+}
+
 // checkTools returns an error for a request with tools whose calls could not be read.
 func (s *Server) checkTools(r *openai.Request) error {
 	if len(r.Tools) == 0 || s.calls.Name != "" || !s.x.Chats() {
@@ -34,7 +40,7 @@ func (s *Server) checkTools(r *openai.Request) error {
 		strings.Join(ToolFormats(), ", "))
 }
 
-// caller reads the calls in the answers to a chat with tools.
+// caller reads the calls in the answers to a chat with tools, and the channels of answers that have them.
 type caller struct {
 	calls    toolcall.Syntax
 	tools    json.RawMessage
@@ -46,7 +52,7 @@ type caller struct {
 // callerOf returns what reads the answers to a request, and lets its sampling spell the tokens that mark calls; nil if
 // they call nothing.
 func (s *Server) callerOf(r *openai.Request, asks []*generate.Ask) (*caller, error) {
-	if len(r.Tools) == 0 {
+	if len(r.Tools) == 0 && !(r.Chat && s.calls.Channels) {
 		return nil, nil
 	}
 	b, err := json.Marshal(r.Messages)
@@ -69,7 +75,8 @@ func (c *caller) reader() *toolcall.Reader {
 	if c == nil {
 		return nil
 	}
-	return c.calls.Reader(toolcall.ReaderOptions{Tools: c.tools, Thinking: c.thinking, One: c.one})
+	return c.calls.Reader(toolcall.ReaderOptions{Tools: c.tools, Thinking: c.thinking, One: c.one,
+		None: len(c.tools) == 0})
 }
 
 // id returns the id of call k of completion i: 9 letters and digits, as Mistral's chat templates want. It depends on

@@ -142,6 +142,10 @@ func TestCalls(t *testing.T) {
 			calls: []string{`{"city": "5", "days": 5}`}, why: "tool_calls"},
 		{name: "glm", answer: "I look.\n<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>5</arg_value>\n<arg_key>days</arg_key>\n<arg_value>5</arg_value>\n</tool_call>",
 			o: Options{ToolFormat: "glm"}, content: text("I look."), calls: []string{`{"city": "5", "days": 5}`}, why: "tool_calls"},
+		{name: "harmony", answer: "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary to=functions.weather <|constrain|>json<|message|>" + sunnyArgs + "<|call|>",
+			o: Options{ToolFormat: "harmony"}, content: text("<think>hm</think>"), calls: []string{sunnyArgs}, why: "tool_calls"},
+		{name: "harmony without tools", answer: "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>It rains. ",
+			fields: `,"tool_choice":"none"`, o: Options{ToolFormat: "harmony"}, content: text("<think>hm</think>It rains. "), why: "stop"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.finish == 0 {

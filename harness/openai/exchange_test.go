@@ -145,7 +145,7 @@ func TestForTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out, err := ForTemplate(list)
+		out, err := ForTemplate(list, false)
 		got := ""
 		if err != nil {
 			got = err.Error()
@@ -157,6 +157,34 @@ func TestForTemplate(t *testing.T) {
 		}
 		if after, err := json.Marshal(list); err != nil || cmp.Diff(string(before), string(after)) != "" {
 			t.Errorf("%s: it has become %s, %v", before, after, err)
+		}
+	}
+}
+
+// A template in channels takes thoughts in a field of their own.
+func TestThoughtsApart(t *testing.T) {
+	const call = `"tool_calls":[{"function":{"name":"f","arguments":{}}}]`
+	for _, tt := range []struct{ message, want string }{
+		{`{"role":"assistant","content":"<think>hm\n</think>\n\n4"}`, `{"role":"assistant","content":"4","thinking":"hm"}`},
+		{`{"role":"assistant","content":"<think>hm</think>",` + call + `}`, `{"role":"assistant","content":"",` + call + `,"thinking":"hm"}`},
+		{`{"role":"assistant","content":"<think>hm</think>I look.",` + call + `}`, `{"role":"assistant","content":"",` + call + `,"thinking":"hm\n\nI look."}`},
+		{`{"role":"assistant","content":"I look.",` + call + `}`, `{"role":"assistant","content":"I look.",` + call + `}`},
+		{`{"role":"assistant","content":"<think>hm"}`, `{"role":"assistant","content":"<think>hm"}`},
+		{`{"role":"assistant","content":"<think>a</think>b","thinking":"c"}`, `{"role":"assistant","content":"<think>a</think>b","thinking":"c"}`},
+		{`{"role":"user","content":"<think>a</think>b"}`, `{"role":"user","content":"<think>a</think>b"}`},
+	} {
+		var m rollout.Message
+		if err := json.Unmarshal([]byte(tt.message), &m); err != nil {
+			t.Fatal(err)
+		}
+		out, err := ForTemplate([]rollout.Message{m}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want any
+		b, _ := json.Marshal(out[0])
+		if json.Unmarshal(b, &got) != nil || json.Unmarshal([]byte(tt.want), &want) != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%s: %s, want %s", tt.message, b, tt.want)
 		}
 	}
 }

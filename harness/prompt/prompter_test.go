@@ -136,6 +136,8 @@ func TestStopIDs(t *testing.T) {
 		end   int32
 	}{
 		{"plain text", nil, nil, []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}}, 257},
+		{"channels", map[string]string{"chat_template.jinja": "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}{# functions. #}",
+			"generation_config.json": `{"eos_token_id": [257]}`}, nil, []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}}, 257},
 		{"a template", im, nil, []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {259, "<|im_end|>", []string{turnEnd}}}, 259},
 		{"config.json too", map[string]string{"config.json": `{"eos_token_id": 256}`}, nil,
 			[]StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {256, "<s>", []string{"config.json"}}}, 257},
@@ -170,6 +172,35 @@ func TestStopIDs(t *testing.T) {
 				t.Error("the padding token ends completions")
 			}
 		})
+	}
+}
+
+// Of a template in channels, the marks behind an answer and behind a call end completions; the mark behind each message
+// does not.
+func TestStopIDsOfChannels(t *testing.T) {
+	dir := prompttest.ModelFolder(t, false, map[string]string{
+		"chat_template.jinja":    "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}{# functions. #}",
+		"generation_config.json": `{"eos_token_id": [257]}`})
+	b, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(b), `\u003c|im_start|\u003e`, "<|return|>", 1)
+	text = strings.Replace(text, `\u003cpad\u003e`, "<|call|>", 1)
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), []byte(`{"eos_token": "</s>"}`), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p, err := prompterOf(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := []string{"channels of the chat template"}
+	want := []StopID{{257, "</s>", []string{"generation_config.json", "eos_token of tokenizer_config.json"}}, {258, "<|return|>", from}, {260, "<|call|>", from}}
+	if d := cmp.Diff(want, p.Stops); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"exp/train/checkpoint"
 	"exp/train/pyjson"
 	"exp/train/tokenizer"
+	"exp/train/toolcall"
 )
 
 // StopID is a token that ends a completion.
@@ -55,7 +56,13 @@ func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, err
 				add(id, f)
 			}
 		}
-		if id, ok := turnEndID(tok, t); ok {
+		if t != nil && t.channels {
+			for _, text := range toolcall.ChannelEnds() {
+				if id, ok := tok.TokenID(text); ok {
+					add(id, "channels of the chat template")
+				}
+			}
+		} else if id, ok := turnEndID(tok, t); ok {
 			add(id, turnEnd)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"exp/train/chat"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
+	"exp/train/toolcall"
 )
 
 // template is the chat template of a run with its variables other than the messages.
@@ -31,6 +32,7 @@ type template struct {
 	// withTools renders chats with tools, if the model has a template for them.
 	withTools  *chat.Template
 	toolSource string // of the template that renders chats with tools
+	channels   bool   // an answer is several messages: the token behind one does not end the answer
 }
 
 // mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
@@ -53,8 +55,9 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &template{from: from, source: source, toolSource: source, own: c.Data.Chat != config.Auto,
-		system: c.Data.System, special: tok.SpecialTokens().Named}
+	calls, _ := toolcall.SyntaxOf(source)
+	t := &template{channels: calls.Channels, from: from, source: source, toolSource: source,
+		own: c.Data.Chat != config.Auto, system: c.Data.System, special: tok.SpecialTokens().Named}
 	if t.Template, err = chat.Parse(source); err != nil {
 		return nil, fmt.Errorf("%s: %w", from, err)
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // Reader reads an answer that comes in pieces: it finds the calls, and the text around them. Thoughts between <think>
-// and </think> are text, and call nothing. So is what begins like a call but turns out not to be one. Not safe for
+// and </think> are text, and call nothing. So is what begins like a call but turns out not to be one. Of an answer in
+// channels, the text of the analysis is thoughts, the other texts are text, and the marks are left out. Not safe for
 // concurrent use.
 type Reader struct {
 	s        Syntax
@@ -21,6 +22,11 @@ type Reader struct {
 	open     string // text with which rest begins, and perhaps a call; empty: none
 	tried    int    // bytes of rest that did not tell
 	later    []byte // behind rest
+
+	none   bool        // nothing is a call
+	kind   messageKind // of the message that rest is in, of an answer in channels
+	name   string      // of the function that it calls
+	bodyAt int         // bytes of its header, with which rest begins if it calls
 }
 
 // ReaderOptions configure a Reader.
@@ -28,11 +34,16 @@ type ReaderOptions struct {
 	Tools    json.RawMessage // definitions of the tools that the answer may call; nil: unknown
 	Thinking bool            // the answer begins within thoughts, which its prompt opened
 	One      bool            // an answer ends with its first call
+	None     bool            // an answer makes no calls; only Syntax.Channels are read
 }
 
 // Reader returns a reader for an answer.
 func (s Syntax) Reader(o ReaderOptions) *Reader {
-	return &Reader{s: s, tools: definitionsIn(o.Tools), one: o.One, thinking: o.Thinking}
+	r := &Reader{s: s, tools: definitionsIn(o.Tools), one: o.One, none: o.None, thinking: o.Thinking}
+	if s.Channels && o.Thinking {
+		r.kind = thoughtMessage
+	}
+	return r
 }
 
 // The marks of thoughts.
@@ -43,7 +54,21 @@ const (
 
 // OpensThoughts reports whether the text of a prompt ends where an answer begins within thoughts.
 func OpensThoughts(prompt string) bool {
-	return strings.HasSuffix(strings.TrimSpace(prompt), thoughtOpen)
+	prompt = strings.TrimSpace(prompt)
+	return strings.HasSuffix(prompt, thoughtOpen) || strings.HasSuffix(prompt, channelMark+analysis+messageMark)
+}
+
+// CutThoughts cuts an answer into the thoughts with which it begins, without their marks, and the rest. ok is false if
+// it begins with none that end.
+func CutThoughts(answer string) (thoughts, rest string, ok bool) {
+	inner, ok := strings.CutPrefix(strings.TrimSpace(answer), thoughtOpen)
+	if !ok {
+		return "", answer, false
+	}
+	if thoughts, rest, ok = strings.Cut(inner, thoughtClose); !ok {
+		return "", answer, false
+	}
+	return strings.TrimSpace(thoughts), strings.TrimSpace(rest), true
 }
 
 // Read returns the text and the calls that are certain after another piece of the answer, and were not returned
@@ -62,13 +87,15 @@ func (r *Reader) Read(piece string, whole bool) (said string, calls []Call) {
 			r.rest, r.blank = "", ""
 			break
 		}
-		before := len(r.rest)
-		if r.thinking {
+		before, kind := len(r.rest), r.kind
+		if r.s.Channels {
+			calls = append(calls, r.message(&out, whole)...)
+		} else if r.thinking {
 			r.think(&out, whole)
 		} else {
 			calls = append(calls, r.speak(&out, whole)...)
 		}
-		if len(r.rest) == before {
+		if len(r.rest) == before && r.kind == kind {
 			break // more must come
 		}
 	}
@@ -165,13 +192,20 @@ func (r *Reader) sure(whole bool, texts ...string) int {
 
 // say says the next n bytes.
 func (r *Reader) say(out *strings.Builder, n int, thought bool) {
-	text := r.blank + r.rest[:n]
+	text := r.rest[:n]
+	r.rest = r.rest[n:]
+	r.add(out, text, thought)
+}
+
+// add says a text.
+func (r *Reader) add(out *strings.Builder, text string, thought bool) {
+	text = r.blank + text
 	solid := strings.TrimRight(text, space)
 	if strings.Trim(solid, r.blanks()) == "" {
 		solid = ""
 	}
 	out.WriteString(solid)
-	r.blank, r.rest = text[len(solid):], r.rest[n:]
+	r.blank = text[len(solid):]
 	if solid != "" {
 		r.since, r.spoke = true, r.spoke || !thought
 	}

@@ -39,6 +39,8 @@ func families(t *testing.T) []family {
 		{name: "qwen2.5", source: file("qwen2.5"), end: "<|im_end|>", syntax: Hermes},
 		{name: "qwen3", source: file("qwen3"), end: "<|im_end|>", syntax: Hermes},
 		{name: "mistral-nemo", source: file("mistral-nemo"), end: "</s>", silent: true, syntax: Mistral},
+		{name: "gpt-oss", source: wrap("<|start|>assistant", "<|channel|>analysis<|message|>{{ m.content }}<|end|>{% for tc in m.tool_calls %}<|start|>assistant to={{ 'functions.' + tc.function.name }}<|channel|>commentary json<|message|>"+
+			"{{ tc.function.arguments | tojson }}<|call|>{% endfor %}", ""), end: "<|none|>", silent: true, syntax: Harmony},
 		{name: "glm-4.5", source: wrap("<|assistant|>", "\n<think></think>\n{{ m.content.strip() }}{% for tc in m.tool_calls %}{%- set tc = tc.function %}\n"+
 			"{{ '\\n<tool_call>' + tc.name }}\n{% for k, v in tc.arguments.items() %}\n<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v | tojson(ensure_ascii=False) if v is not string else v }}</arg_value>\n{% endfor %}\n</tool_call>{% endfor %}", "<|user|>"), end: "<|user|>", syntax: GLM},
 		{name: "glm-4.7", source: wrap("<|assistant|>", "</think>{{ m.content.strip() }}"+glmCalls+

@@ -15,19 +15,22 @@ const (
 	Mistral    = "mistral"     // Mistral's
 	Qwen3Coder = "qwen3-coder" // Qwen3-Coder, Qwen3.5
 	GLM        = "glm"         // GLM-4.5 and later
+	Harmony    = "harmony"     // gpt-oss
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
-func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM} }
+func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony} }
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
 type Syntax struct {
 	Name string
 	// Marks are parts of it that are special tokens of some tokenizers, which completions leave out.
 	Marks []string
-	opens []string // texts that begin a call
-	bare  bool     // so does "{", where nothing else has been said
-	read  func(tools definitions, text string, whole bool) attempt
+	// Channels says that all of an answer is in messages of channels, also one that calls nothing.
+	Channels bool
+	opens    []string // texts that begin a call
+	bare     bool     // so does "{", where nothing else has been said
+	read     func(tools definitions, text string, whole bool) attempt
 }
 
 // attempt says what a text begins with, where one of Syntax.opens has been found: its first n bytes are calls, or
@@ -44,6 +47,7 @@ type attempt struct {
 //	mistral       [TOOL_CALLS][{"name": "f", "arguments": {"x": 1}}]     or, since 2025, [TOOL_CALLS]f[ARGS]{"x": 1}
 //	qwen3-coder   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>
 //	glm           <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
+//	harmony       <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -63,6 +67,8 @@ func SyntaxNamed(name string) (Syntax, error) {
 			}}, nil
 	case GLM:
 		return glm(), nil
+	case Harmony:
+		return harmony(), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -76,6 +82,8 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 	switch {
 	case has(keyOpen, valueOpen):
 		name = GLM
+	case has(channelMark, messageMark, functions):
+		name = Harmony
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):

@@ -162,6 +162,7 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		Mistral:    `[TOOL_CALLS]f[ARGS]{"x": "` + text + `"}`,
 		Qwen3Coder: "<function=f><parameter=x>" + text + "</parameter></function>",
 		GLM:        "<tool_call>f<arg_key>x</arg_key><arg_value>" + text + "</arg_value></tool_call>",
+		Harmony:    `to=functions.f<|channel|>commentary json<|message|>{"x": "` + text + `"}<|call|>`,
 	} {
 		s, err := SyntaxNamed(name)
 		if err != nil {
@@ -263,6 +264,7 @@ func TestSyntaxOf(t *testing.T) {
 			`{{- "<|start_header_id|>ipython<|end_header_id|>\n\n" }}`, Llama3},
 		{"qwen3-coder", `{{- '\n<tool_call>\n<function=' + tool_call.name + '>\n' }}{{- '<parameter=' + args_name + '>\n' }}`, Qwen3Coder},
 		{"glm-4.5", `{{ '\n<tool_call>' + tc.name }}<arg_key>{{ k }}</arg_key>` + "\n<arg_value>{{ v }}</arg_value>", GLM},
+		{"gpt-oss", `{{- "<|start|>assistant to=" }}{{- "functions." + tool_call.name + "<|channel|>commentary " }}{{- "json<|message|>" }}`, Harmony},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -276,7 +278,8 @@ func TestSyntaxOf(t *testing.T) {
 func FuzzReader(f *testing.F) {
 	for _, s := range []string{`a <tool_call>{"name":"f"}</tool_call> b`, `{"name":"f","parameters":{}};`, `[TOOL_CALLS]f[ARGS]{}`,
 		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>",
-		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>"} {
+		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>",
+		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>"} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
@@ -293,7 +296,8 @@ func FuzzReader(f *testing.F) {
 			if d := cmp.Diff(calls, list); got != said || d != "" {
 				t.Errorf("%s: %q, whole %q; calls (-whole +pieces):\n%s", name, got, said, d)
 			}
-			if len(calls) == 0 && said != answer {
+			marked := s.Channels && (strings.Contains(answer, "<|") || strings.Contains(answer, recipient))
+			if len(calls) == 0 && said != answer && !marked {
 				t.Errorf("%s: %q without calls says %q", name, answer, said)
 			}
 		}
