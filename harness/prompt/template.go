@@ -126,7 +126,17 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 		}
 		in.Messages = append(in.Messages, m)
 	}
-	return t.with(tools).Render(context.Background(), in)
+	text, err := t.with(tools).Render(context.Background(), in)
+	if err == nil {
+		return text, nil
+	}
+	if list, ok := withArgumentTexts(in.Messages); ok {
+		in.Messages = list
+		if text, err := t.with(tools).Render(context.Background(), in); err == nil {
+			return text, nil
+		}
+	}
+	return "", err
 }
 
 func (t *template) input() chat.Input {

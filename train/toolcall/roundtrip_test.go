@@ -41,6 +41,10 @@ func families(t *testing.T) []family {
 		{name: "mistral-nemo", source: file("mistral-nemo"), end: "</s>", silent: true, syntax: Mistral},
 		{name: "gpt-oss", source: wrap("<|start|>assistant", "<|channel|>analysis<|message|>{{ m.content }}<|end|>{% for tc in m.tool_calls %}<|start|>assistant to={{ 'functions.' + tc.function.name }}<|channel|>commentary json<|message|>"+
 			"{{ tc.function.arguments | tojson }}<|call|>{% endfor %}", ""), end: "<|none|>", silent: true, syntax: Harmony},
+		{name: "deepseek-v3", source: wrap("<｜Assistant｜>", "{{ m.content }}<｜tool▁calls▁begin｜>{% for tc in m.tool_calls %}{% if not loop.first %}\n\n{% endif %}<｜tool▁call▁begin｜>function<｜tool▁sep｜>{{ tc.function.name }}\n"+
+			"```json\n{{ tc.function.arguments }}\n```<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"), end: "<｜end▁of▁sentence｜>", texts: true, syntax: DeepSeek},
+		{name: "deepseek-v3.1", source: wrap("<｜Assistant｜></think>", "{{ m.content }}<｜tool▁calls▁begin｜>{% for tc in m.tool_calls %}<｜tool▁call▁begin｜>{{ tc.function.name }}<｜tool▁sep｜>"+
+			"{{ tc.function.arguments }}<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"), end: "<｜end▁of▁sentence｜>", texts: true, syntax: DeepSeek},
 		{name: "glm-4.5", source: wrap("<|assistant|>", "\n<think></think>\n{{ m.content.strip() }}{% for tc in m.tool_calls %}{%- set tc = tc.function %}\n"+
 			"{{ '\\n<tool_call>' + tc.name }}\n{% for k, v in tc.arguments.items() %}\n<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v | tojson(ensure_ascii=False) if v is not string else v }}</arg_value>\n{% endfor %}\n</tool_call>{% endfor %}", "<|user|>"), end: "<|user|>", syntax: GLM},
 		{name: "glm-4.7", source: wrap("<|assistant|>", "</think>{{ m.content.strip() }}"+glmCalls+

@@ -16,10 +16,13 @@ const (
 	Qwen3Coder = "qwen3-coder" // Qwen3-Coder, Qwen3.5
 	GLM        = "glm"         // GLM-4.5 and later
 	Harmony    = "harmony"     // gpt-oss
+	DeepSeek   = "deepseek"    // DeepSeek-V3, R1 and V3.1
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
-func Syntaxes() []string { return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony} }
+func Syntaxes() []string {
+	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek}
+}
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
 type Syntax struct {
@@ -48,6 +51,7 @@ type attempt struct {
 //	qwen3-coder   <tool_call><function=f><parameter=x>1</parameter></function></tool_call>
 //	glm           <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
 //	harmony       <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
+//	deepseek      <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -69,6 +73,8 @@ func SyntaxNamed(name string) (Syntax, error) {
 		return glm(), nil
 	case Harmony:
 		return harmony(), nil
+	case DeepSeek:
+		return deepSeek(), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -84,6 +90,8 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 		name = GLM
 	case has(channelMark, messageMark, functions):
 		name = Harmony
+	case has(callsBegin, oneSep):
+		name = DeepSeek
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):

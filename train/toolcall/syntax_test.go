@@ -163,6 +163,7 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		Qwen3Coder: "<function=f><parameter=x>" + text + "</parameter></function>",
 		GLM:        "<tool_call>f<arg_key>x</arg_key><arg_value>" + text + "</arg_value></tool_call>",
 		Harmony:    `to=functions.f<|channel|>commentary json<|message|>{"x": "` + text + `"}<|call|>`,
+		DeepSeek:   callsBegin + oneBegin + "f" + oneSep + `{"x": "` + text + `"}` + oneEnd + callsEnd,
 	} {
 		s, err := SyntaxNamed(name)
 		if err != nil {
@@ -265,6 +266,7 @@ func TestSyntaxOf(t *testing.T) {
 		{"qwen3-coder", `{{- '\n<tool_call>\n<function=' + tool_call.name + '>\n' }}{{- '<parameter=' + args_name + '>\n' }}`, Qwen3Coder},
 		{"glm-4.5", `{{ '\n<tool_call>' + tc.name }}<arg_key>{{ k }}</arg_key>` + "\n<arg_value>{{ v }}</arg_value>", GLM},
 		{"gpt-oss", `{{- "<|start|>assistant to=" }}{{- "functions." + tool_call.name + "<|channel|>commentary " }}{{- "json<|message|>" }}`, Harmony},
+		{"deepseek-v3.1", "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}", DeepSeek},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -279,7 +281,8 @@ func FuzzReader(f *testing.F) {
 	for _, s := range []string{`a <tool_call>{"name":"f"}</tool_call> b`, `{"name":"f","parameters":{}};`, `[TOOL_CALLS]f[ARGS]{}`,
 		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>",
 		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>",
-		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>"} {
+		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
+		callsBegin + oneBegin + "f" + oneSep + "{}" + oneEnd + callsEnd, oneBegin + "function" + oneSep + "f```json{}```" + oneEnd} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
