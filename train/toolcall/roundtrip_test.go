@@ -45,6 +45,8 @@ func families(t *testing.T) []family {
 			"```json\n{{ tc.function.arguments }}\n```<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"), end: "<｜end▁of▁sentence｜>", texts: true, syntax: DeepSeek},
 		{name: "deepseek-v3.1", source: wrap("<｜Assistant｜></think>", "{{ m.content }}<｜tool▁calls▁begin｜>{% for tc in m.tool_calls %}<｜tool▁call▁begin｜>{{ tc.function.name }}<｜tool▁sep｜>"+
 			"{{ tc.function.arguments }}<｜tool▁call▁end｜>{% endfor %}<｜tool▁calls▁end｜>", "<｜end▁of▁sentence｜>"), end: "<｜end▁of▁sentence｜>", texts: true, syntax: DeepSeek},
+		{name: "minimax-m2", source: wrap("]~b]ai\n", "{{ m.content }}{{ '\n<minimax:tool_call>\n' }}{%- for tc in m.tool_calls %}{{- '<invoke name=\"' + tc.function.name + '\">\n' }}{%- for k, v in tc.function.arguments | items %}"+
+			"{{- '<parameter name=\"' + k + '\">' }}{{- v | tojson | string if v is not string else v }}{{- '</parameter>\n' }}{% endfor %}{{- '</invoke>\n' }}{%- endfor %}{{- '</minimax:tool_call>' }}", "[e~["), end: "[e~[", syntax: MiniMax},
 		{name: "glm-4.5", source: wrap("<|assistant|>", "\n<think></think>\n{{ m.content.strip() }}{% for tc in m.tool_calls %}{%- set tc = tc.function %}\n"+
 			"{{ '\\n<tool_call>' + tc.name }}\n{% for k, v in tc.arguments.items() %}\n<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v | tojson(ensure_ascii=False) if v is not string else v }}</arg_value>\n{% endfor %}\n</tool_call>{% endfor %}", "<|user|>"), end: "<|user|>", syntax: GLM},
 		{name: "glm-4.7", source: wrap("<|assistant|>", "</think>{{ m.content.strip() }}"+glmCalls+

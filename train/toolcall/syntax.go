@@ -17,11 +17,12 @@ const (
 	GLM        = "glm"         // GLM-4.5 and later
 	Harmony    = "harmony"     // gpt-oss
 	DeepSeek   = "deepseek"    // DeepSeek-V3, R1 and V3.1
+	MiniMax    = "minimax"     // MiniMax-M2
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
 func Syntaxes() []string {
-	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek}
+	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek, MiniMax}
 }
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
@@ -52,6 +53,7 @@ type attempt struct {
 //	glm           <tool_call>f<arg_key>x</arg_key><arg_value>1</arg_value></tool_call>
 //	harmony       <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
 //	deepseek      <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+//	minimax       <minimax:tool_call><invoke name="f"><parameter name="x">1</parameter></invoke></minimax:tool_call>
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -75,6 +77,8 @@ func SyntaxNamed(name string) (Syntax, error) {
 		return harmony(), nil
 	case DeepSeek:
 		return deepSeek(), nil
+	case MiniMax:
+		return miniMax(), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -92,6 +96,8 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 		name = Harmony
 	case has(callsBegin, oneSep):
 		name = DeepSeek
+	case has(miniMaxOpen, invokeOpen):
+		name = MiniMax
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):

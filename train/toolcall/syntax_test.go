@@ -164,6 +164,7 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		GLM:        "<tool_call>f<arg_key>x</arg_key><arg_value>" + text + "</arg_value></tool_call>",
 		Harmony:    `to=functions.f<|channel|>commentary json<|message|>{"x": "` + text + `"}<|call|>`,
 		DeepSeek:   callsBegin + oneBegin + "f" + oneSep + `{"x": "` + text + `"}` + oneEnd + callsEnd,
+		MiniMax:    miniMaxOpen + `<invoke name="f"><parameter name="x">` + text + "</parameter></invoke>" + miniMaxClose,
 	} {
 		s, err := SyntaxNamed(name)
 		if err != nil {
@@ -267,6 +268,7 @@ func TestSyntaxOf(t *testing.T) {
 		{"glm-4.5", `{{ '\n<tool_call>' + tc.name }}<arg_key>{{ k }}</arg_key>` + "\n<arg_value>{{ v }}</arg_value>", GLM},
 		{"gpt-oss", `{{- "<|start|>assistant to=" }}{{- "functions." + tool_call.name + "<|channel|>commentary " }}{{- "json<|message|>" }}`, Harmony},
 		{"deepseek-v3.1", "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}", DeepSeek},
+		{"minimax-m2", "{%- set toolcall_begin_token = '<minimax:tool_call>' -%}{{- '<invoke name=\"' + tool_call.name + '\">\\n' }}", MiniMax},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -282,7 +284,8 @@ func FuzzReader(f *testing.F) {
 		"<function=f><parameter=x>1</parameter></function>\n</tool_call>", "<think>x</think>",
 		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>",
 		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
-		callsBegin + oneBegin + "f" + oneSep + "{}" + oneEnd + callsEnd, oneBegin + "function" + oneSep + "f```json{}```" + oneEnd} {
+		callsBegin + oneBegin + "f" + oneSep + "{}" + oneEnd + callsEnd, oneBegin + "function" + oneSep + "f```json{}```" + oneEnd,
+		"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>"} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
