@@ -18,11 +18,13 @@ const (
 	Harmony    = "harmony"     // gpt-oss
 	DeepSeek   = "deepseek"    // DeepSeek-V3, R1 and V3.1
 	MiniMax    = "minimax"     // MiniMax-M2
+	LFM2       = "lfm2"        // LFM2, LFM2.5
+	Olmo3      = "olmo3"       // Olmo 3
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
 func Syntaxes() []string {
-	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek, MiniMax}
+	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek, MiniMax, LFM2, Olmo3}
 }
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
@@ -54,6 +56,8 @@ type attempt struct {
 //	harmony       <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
 //	deepseek      <｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"x": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 //	minimax       <minimax:tool_call><invoke name="f"><parameter name="x">1</parameter></invoke></minimax:tool_call>
+//	lfm2          <|tool_call_start|>[f(x=1)]<|tool_call_end|>
+//	olmo3         <function_calls>f(x=1)</function_calls>     several in lines of their own
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -79,6 +83,10 @@ func SyntaxNamed(name string) (Syntax, error) {
 		return deepSeek(), nil
 	case MiniMax:
 		return miniMax(), nil
+	case LFM2:
+		return pythonic(name, lfmOpen, lfmClose, true), nil
+	case Olmo3:
+		return pythonic(name, olmoOpen, olmoClose, false), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -98,6 +106,10 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 		name = DeepSeek
 	case has(miniMaxOpen, invokeOpen):
 		name = MiniMax
+	case has(lfmOpen), has("<|tool_list_start|>"): // LFM2's first template writes the tools alone
+		name = LFM2
+	case has(olmoOpen, olmoClose) && !has("<invoke"):
+		name = Olmo3
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):
@@ -181,23 +193,14 @@ func readMistral(text, mark string) attempt {
 	no := attempt{n: len(mark)}
 	rest := strings.TrimLeft(text[len(mark):], " \n")
 	if strings.HasPrefix(rest, "[") || strings.HasPrefix(rest, "{") {
-		raw, n, err := value(rest)
-		list := []json.RawMessage{raw}
+		calls, after, err := callList(rest)
 		switch {
 		case err == errMore:
 			return attempt{}
-		case err != nil || raw[0] == '[' && json.Unmarshal(raw, &list) != nil || len(list) == 0:
+		case err != nil:
 			return no
 		}
-		out := attempt{n: len(text) - len(rest) + n}
-		for _, one := range list {
-			c := jsonCall(string(one))
-			if c.wrong != "" || !isObject(c.arguments) {
-				return no
-			}
-			out.calls = append(out.calls, Call{c.name, c.arguments})
-		}
-		return out
+		return attempt{calls, len(text) - len(after)}
 	}
 	end := strings.IndexAny(rest, "[{")
 	if end < 0 {
@@ -224,6 +227,30 @@ func readMistral(text, mark string) attempt {
 		return no
 	}
 	return attempt{[]Call{{name, raw}}, len(text) - len(after) + n}
+}
+
+// errNoCalls says that a JSON value is something else.
+var errNoCalls = errors.New("toolcall: no calls")
+
+// callList reads the list of calls in JSON, or the call, that begins a text, and returns what follows it. The error is
+// errMore if it goes on beyond the text.
+func callList(text string) (calls []Call, after string, err error) {
+	raw, n, err := value(text)
+	if err != nil {
+		return nil, "", err
+	}
+	list := []json.RawMessage{raw}
+	if raw[0] == '[' && json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return nil, "", errNoCalls
+	}
+	for _, one := range list {
+		c := jsonCall(string(one))
+		if c.wrong != "" || !isObject(c.arguments) {
+			return nil, "", errNoCalls
+		}
+		calls = append(calls, Call{c.name, c.arguments})
+	}
+	return calls, text[n:], nil
 }
 
 // nameRune reports whether a function's name may have a character, as OpenAI's API allows, and dots.

@@ -165,6 +165,8 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		Harmony:    `to=functions.f<|channel|>commentary json<|message|>{"x": "` + text + `"}<|call|>`,
 		DeepSeek:   callsBegin + oneBegin + "f" + oneSep + `{"x": "` + text + `"}` + oneEnd + callsEnd,
 		MiniMax:    miniMaxOpen + `<invoke name="f"><parameter name="x">` + text + "</parameter></invoke>" + miniMaxClose,
+		LFM2:       lfmOpen + `[f(x='` + text + `')]` + lfmClose,
+		Olmo3:      olmoOpen + `f(x="` + text + `")` + olmoClose,
 	} {
 		s, err := SyntaxNamed(name)
 		if err != nil {
@@ -269,6 +271,9 @@ func TestSyntaxOf(t *testing.T) {
 		{"gpt-oss", `{{- "<|start|>assistant to=" }}{{- "functions." + tool_call.name + "<|channel|>commentary " }}{{- "json<|message|>" }}`, Harmony},
 		{"deepseek-v3.1", "{{'<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>'+ tool['function']['name'] + '<｜tool▁sep｜>' + tool['function']['arguments'] + '<｜tool▁call▁end｜>'}}", DeepSeek},
 		{"minimax-m2", "{%- set toolcall_begin_token = '<minimax:tool_call>' -%}{{- '<invoke name=\"' + tool_call.name + '\">\\n' }}", MiniMax},
+		{"lfm2", "List of tools: <|tool_list_start|>[", LFM2},
+		{"lfm2.5", `{{- "<|tool_call_start|>[" + (tool_calls_ns.tool_calls | join(", ")) + "]<|tool_call_end|>" -}}`, LFM2},
+		{"olmo-3", "{{- '<function_calls>' -}}{{- tool_call['function']['name'] + '(' + arguments + ')' -}}{{- '</function_calls>' -}}", Olmo3},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -285,7 +290,8 @@ func FuzzReader(f *testing.F) {
 		"<tool_call>f\n<arg_key>x</arg_key> <arg_value>1</arg_value></tool_call>",
 		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
 		callsBegin + oneBegin + "f" + oneSep + "{}" + oneEnd + callsEnd, oneBegin + "function" + oneSep + "f```json{}```" + oneEnd,
-		"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>"} {
+		"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>",
+		`<|tool_call_start|>[f(x=1, y='\'', z={"k": (1, None)}), g()]<|tool_call_end|>`, "<function_calls>f(x=\"\"\"a\"\"\")\ng()</function_calls>"} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
