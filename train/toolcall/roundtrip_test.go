@@ -51,6 +51,8 @@ func families(t *testing.T) []family {
 			"{%- endfor -%}{{- tc.function.name + '(' + (ns.list | join(', ')) + ')' -}}{%- if not loop.last -%}{{ '\n' }}{%- endif -%}{%- endfor %}{{- '</function_calls>' -}}", "<|im_end|>"), end: "<|im_end|>", syntax: Olmo3},
 		{name: "lfm2", source: wrap("<|im_start|>assistant\n", "{{ m.content }}<|tool_call_start|>[{%- for tc in m.tool_calls %}{%- set ns = namespace(list=[]) -%}{%- for k, v in tc.function.arguments.items() -%}{%- set ns.list = ns.list + [k ~ '=' ~ (v | pprint)] -%}"+
 			"{%- endfor -%}{{- tc.function.name + '(' + (ns.list | join(', ')) + ')' -}}{%- if not loop.last -%}, {% endif -%}{%- endfor %}]<|tool_call_end|>", "<|im_end|>"), end: "<|im_end|>", syntax: LFM2},
+		{name: "granite", source: wrap("<|start_of_role|>assistant<|end_of_role|>", "{{ m.content }}<|tool_call|>[{%- for tc in m.tool_calls %}{{ tc.function | tojson }}{%- if not loop.last -%}, {% endif -%}{%- endfor %}]"+
+			"{# a JSON list #}", "<|end_of_text|>"), end: "<|end_of_text|>", syntax: Granite},
 		{name: "glm-4.5", source: wrap("<|assistant|>", "\n<think></think>\n{{ m.content.strip() }}{% for tc in m.tool_calls %}{%- set tc = tc.function %}\n"+
 			"{{ '\\n<tool_call>' + tc.name }}\n{% for k, v in tc.arguments.items() %}\n<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v | tojson(ensure_ascii=False) if v is not string else v }}</arg_value>\n{% endfor %}\n</tool_call>{% endfor %}", "<|user|>"), end: "<|user|>", syntax: GLM},
 		{name: "glm-4.7", source: wrap("<|assistant|>", "</think>{{ m.content.strip() }}"+glmCalls+

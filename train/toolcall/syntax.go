@@ -20,11 +20,12 @@ const (
 	MiniMax    = "minimax"     // MiniMax-M2
 	LFM2       = "lfm2"        // LFM2, LFM2.5
 	Olmo3      = "olmo3"       // Olmo 3
+	Granite    = "granite"     // Granite 3.1 to 3.3
 )
 
 // Syntaxes returns the names that SyntaxNamed knows.
 func Syntaxes() []string {
-	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek, MiniMax, LFM2, Olmo3}
+	return []string{Hermes, Llama3, Mistral, Qwen3Coder, GLM, Harmony, DeepSeek, MiniMax, LFM2, Olmo3, Granite}
 }
 
 // Syntax is how a model writes calls in an answer: what its chat template writes for tool_calls. A Reader reads it.
@@ -58,6 +59,7 @@ type attempt struct {
 //	minimax       <minimax:tool_call><invoke name="f"><parameter name="x">1</parameter></invoke></minimax:tool_call>
 //	lfm2          <|tool_call_start|>[f(x=1)]<|tool_call_end|>
 //	olmo3         <function_calls>f(x=1)</function_calls>     several in lines of their own
+//	granite       <|tool_call|>[{"name": "f", "arguments": {"x": 1}}]
 func SyntaxNamed(name string) (Syntax, error) {
 	const open, tag, mark = "<tool_call>", "<|python_tag|>", "[TOOL_CALLS]"
 	switch name {
@@ -87,6 +89,8 @@ func SyntaxNamed(name string) (Syntax, error) {
 		return pythonic(name, lfmOpen, lfmClose, true), nil
 	case Olmo3:
 		return pythonic(name, olmoOpen, olmoClose, false), nil
+	case Granite:
+		return granite(), nil
 	}
 	return Syntax{}, fmt.Errorf("unknown syntax of tool calls %q", name)
 }
@@ -110,6 +114,8 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 		name = LFM2
 	case has(olmoOpen, olmoClose) && !has("<invoke"):
 		name = Olmo3
+	case has(graniteOpen, "JSON list"): // in the message that tells the model of tools
+		name = Granite
 	case has(functionOpen, parameterOpen):
 		name = Qwen3Coder
 	case has("[TOOL_CALLS]"):

@@ -166,6 +166,7 @@ func TestReaderReadsLongCalls(t *testing.T) {
 		DeepSeek:   callsBegin + oneBegin + "f" + oneSep + `{"x": "` + text + `"}` + oneEnd + callsEnd,
 		MiniMax:    miniMaxOpen + `<invoke name="f"><parameter name="x">` + text + "</parameter></invoke>" + miniMaxClose,
 		LFM2:       lfmOpen + `[f(x='` + text + `')]` + lfmClose,
+		Granite:    graniteOpen + `[{"name": "f", "arguments": {"x": "` + text + `"}}]`,
 		Olmo3:      olmoOpen + `f(x="` + text + `")` + olmoClose,
 	} {
 		s, err := SyntaxNamed(name)
@@ -274,6 +275,7 @@ func TestSyntaxOf(t *testing.T) {
 		{"lfm2", "List of tools: <|tool_list_start|>[", LFM2},
 		{"lfm2.5", `{{- "<|tool_call_start|>[" + (tool_calls_ns.tool_calls | join(", ")) + "]<|tool_call_end|>" -}}`, LFM2},
 		{"olmo-3", "{{- '<function_calls>' -}}{{- tool_call['function']['name'] + '(' + arguments + ')' -}}{{- '</function_calls>' -}}", Olmo3},
+		{"granite-3.3", `"respond with <|tool_call|> followed by a JSON list of tools used."`, Granite},
 		{"none", "", ""},
 	} {
 		s, ok := SyntaxOf(tt.template)
@@ -291,7 +293,8 @@ func FuzzReader(f *testing.F) {
 		"<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b", " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
 		callsBegin + oneBegin + "f" + oneSep + "{}" + oneEnd + callsEnd, oneBegin + "function" + oneSep + "f```json{}```" + oneEnd,
 		"<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"x\">1</parameter>\n</invoke>\n</minimax:tool_call>",
-		`<|tool_call_start|>[f(x=1, y='\'', z={"k": (1, None)}), g()]<|tool_call_end|>`, "<function_calls>f(x=\"\"\"a\"\"\")\ng()</function_calls>"} {
+		`<|tool_call_start|>[f(x=1, y='\'', z={"k": (1, None)}), g()]<|tool_call_end|>`, "<function_calls>f(x=\"\"\"a\"\"\")\ng()</function_calls>",
+		`<|tool_call|>[{"name": "f"}]`} {
 		f.Add(s, uint8(3), false)
 	}
 	f.Fuzz(func(t *testing.T, answer string, n uint8, one bool) {
