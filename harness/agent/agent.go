@@ -46,9 +46,9 @@ type Options struct {
 	Chats bool
 	// Chat returns the tokens and the text of a chat up to where the policy speaks.
 	Chat func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error)
-	// Reply returns the tokens from the end of a turn, which a token ended (-1: none did), to where the policy speaks
-	// again after messages.
-	Reply func(end int32, list []rollout.Message) ([]int32, error)
+	// Reply returns the tokens from the end of a turn that made calls, which a token ended (-1: none did), to where
+	// the policy speaks again after messages.
+	Reply func(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error)
 	// Text returns the tokens of a text that the policy continues, Inserted of a text behind its turn.
 	Text, Inserted func(text string) ([]int32, error)
 	Piece          func(id int32) []byte

@@ -53,6 +53,14 @@ func (c *conversation) add(r *openai.Request, a *answer, end int32) {
 	c.said = append(c.said, said{answer: a})
 }
 
+// calls returns the calls of the last answer.
+func (c *conversation) calls() []toolcall.Call {
+	if n := len(c.said); n > 0 && c.said[n-1].answer != nil {
+		return c.said[n-1].answer.calls
+	}
+	return nil
+}
+
 // continued returns what a request adds to the conversation, or an error if it does not repeat what was said.
 func (c *conversation) continued(r *openai.Request) (m more, err error) {
 	switch {

@@ -279,7 +279,8 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 	case r.Chat:
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
-			s.inserted, err = x.a.o.Reply(x.talks[at].said.end, list)
+			talk := &x.talks[at].said
+			s.inserted, err = x.a.o.Reply(talk.end, talk.calls(), list)
 		}
 	case added.text != "":
 		s.inserted, err = x.a.o.Inserted(added.text)

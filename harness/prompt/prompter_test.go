@@ -181,18 +181,7 @@ func TestStopIDsOfChannels(t *testing.T) {
 	dir := prompttest.ModelFolder(t, false, map[string]string{
 		"chat_template.jinja":    "{% for m in messages %}<|start|>{{ m.role }}<|channel|>final<|message|>{{ m.content }}<|im_end|>{% endfor %}{# functions. #}",
 		"generation_config.json": `{"eos_token_id": [257]}`})
-	b, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Replace(string(b), `\u003c|im_start|\u003e`, "<|return|>", 1)
-	text = strings.Replace(text, `\u003cpad\u003e`, "<|call|>", 1)
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(text), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "tokenizer_config.json"), []byte(`{"eos_token": "</s>"}`), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	prompttest.Rename(t, dir, "<|im_start|>", "<|return|>", "<pad>", "<|call|>")
 	p, err := prompterOf(t, dir, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,10 @@
 package prompt
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/harness/config"
@@ -22,7 +24,11 @@ func (p *Prompter) CheckReply(t config.Tools) error {
 	if t.Format == toolcall.User {
 		role = "user"
 	}
-	text, _, err := p.replyText(end, []rollout.Message{{Role: role, Content: said}})
+	var calls []toolcall.Call
+	if t.Agent() {
+		calls = []toolcall.Call{{Name: "f", Arguments: []byte("{}")}}
+	}
+	text, _, err := p.replyText(end, calls, []rollout.Message{{Role: role, Content: said}})
 	if err == nil && !strings.Contains(text, said) {
 		err = fmt.Errorf("the chat template drops messages of the role %s", role)
 	}
@@ -36,11 +42,42 @@ const (
 )
 
 // replyText returns what the template writes from the end of a turn, which token end ended (-1: no token), to where
-// the assistant speaks after messages. mark stands where text of the messages that spells a token is cut.
-func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, mark rune, err error) {
+// the assistant speaks after messages, where the turn made calls. mark stands where text of the messages that spells a
+// token is cut.
+func (p *Prompter) replyText(end int32, calls []toolcall.Call, list []rollout.Message) (text string, mark rune,
+	err error) {
 	if p.template == nil {
 		return "", 0, errors.New("the run has no chat template, which writes the answers")
 	}
+	text, mark, err = p.replyToText(list)
+	if err != nil && len(calls) > 0 {
+		if after, m, err := p.replyToCalls(calls, list); err == nil {
+			text, mark = after, m
+		} else {
+			return "", 0, err
+		}
+	} else if err != nil {
+		return "", 0, err
+	}
+	if end < 0 {
+		return text, mark, nil
+	}
+	// The sampled token is not written twice.
+	ends := []string{p.Tokenizer.Token(end)}
+	if p.template.channels && slices.Contains(toolcall.ChannelEnds(), ends[0]) {
+		ends = append(ends, toolcall.MessageEnd) // the answer's end stands for it
+	}
+	for _, token := range ends {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), token); ok {
+			return rest, mark, nil
+		}
+	}
+	return text, mark, nil
+}
+
+// replyToText returns what the template writes after the text of an answer, up to where the assistant speaks after
+// messages.
+func (p *Prompter) replyToText(list []rollout.Message) (text string, mark rune, err error) {
 	if list, _, mark, err = p.untrusted.chat(list, nil); err != nil {
 		return "", 0, err
 	}
@@ -52,20 +89,71 @@ func (p *Prompter) replyText(end int32, list []rollout.Message) (text string, ma
 	if !found {
 		return "", 0, errors.New("the chat template drops the assistant's message before an answer")
 	}
-	if end < 0 {
-		return text, mark, nil
-	}
-	// The sampled token is not written twice.
-	if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), p.Tokenizer.Token(end)); ok {
-		text = rest
-	}
 	return text, mark, nil
+}
+
+// replyToCalls is replyToText for a template that refuses a tool's answer unless the message before it calls, such as
+// those of gpt-oss, which writes the function's name, and of MiniMax-M2. The text begins with the token that ends the
+// message with the calls.
+func (p *Prompter) replyToCalls(calls []toolcall.Call, list []rollout.Message) (text string, mark rune, err error) {
+	value, err := callsValue(calls)
+	if err != nil {
+		return "", 0, err
+	}
+	list = append([]rollout.Message{{Role: "user", Content: askedBefore},
+		{Role: "assistant", More: []rollout.Field{{Name: "tool_calls", Value: value}}}}, list...)
+	if list, _, mark, err = p.untrusted.chat(list, nil); err != nil {
+		return "", 0, err
+	}
+	head, err := p.template.render(list[:2], nil, false)
+	if err != nil {
+		return "", 0, err
+	}
+	whole, err := p.template.render(list, nil, true)
+	if err != nil {
+		return "", 0, err
+	}
+	rest, ok := strings.CutPrefix(whole, head)
+	if !ok {
+		return "", 0, errors.New("the chat template writes a message with calls in another way before an answer")
+	}
+	at := -1
+	for _, s := range p.Stops {
+		at = max(at, strings.LastIndex(head, s.Token))
+	}
+	if at < 0 {
+		at = len(head)
+	}
+	return head[at:] + rest, mark, nil
+}
+
+// callsValue returns calls as templates take them.
+func callsValue(calls []toolcall.Call) (json.RawMessage, error) {
+	type function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	type call struct {
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}
+	list := make([]call, len(calls))
+	for i, c := range calls {
+		list[i] = call{fmt.Sprintf("call%05d", i), "function", function{c.Name, c.Arguments}}
+	}
+	return json.Marshal(list)
 }
 
 // Reply returns the tokens from the end of a turn, which token end ended (-1: no token), to where the assistant speaks
 // after messages.
 func (p *Prompter) Reply(end int32, list []rollout.Message) ([]int32, error) {
-	text, mark, err := p.replyText(end, list)
+	return p.Answered(end, nil, list)
+}
+
+// Answered is Reply where the turn made calls, which some templates must see before a tool's answer.
+func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error) {
+	text, mark, err := p.replyText(end, calls, list)
 	if err != nil {
 		return nil, err
 	}

@@ -123,11 +123,42 @@ func TestCheckReply(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), nil)
+	// An agent's calls are known.
+	called := "{% set n = namespace(call=none) %}{% for m in messages %}{% if m.role == 'tool' and n.call is none %}{{ raise_exception('no call') }}{% endif %}{% if m.tool_calls %}" +
+		"{% set n.call = m.tool_calls[0].function.name %}{{ n.call }}{% endif %}{{ m.content }}{% endfor %}"
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": called}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.CheckReply(tools); err == nil || !strings.Contains(err.Error(), "no call") {
+		t.Errorf("a template that wants calls: %v", err)
+	}
+	if err := p.CheckReply(config.Tools{Kind: "agent", Format: "hermes"}); err != nil {
+		t.Errorf("a template that wants calls, for an agent: %v", err)
+	}
+	p, err = prompterOf(t, prompttest.ModelFolder(t, false, nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := p.CheckReply(tools); err == nil || !strings.Contains(err.Error(), "no chat template") {
 		t.Errorf("plain text: %v", err)
+	}
+}
+
+// In channels, the mark behind an answer stands for the mark behind its last message.
+func TestReplyInChannels(t *testing.T) {
+	dir := prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": "{% for m in messages %}<|start|>{{ m.role }}{% if m.role == 'assistant' %}<|channel|>final{% endif %}<|message|>" +
+		"{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|start|>assistant{% endif %}{# functions. #}"})
+	prompttest.Rename(t, dir, "<pad>", "<|return|>")
+	p, err := prompterOf(t, dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, _ := p.Tokenizer.TokenID("<|return|>")
+	for id, want := range map[int32]string{end: "", -1: "<|end|>"} {
+		ids, err := p.Reply(id, []rollout.Message{{Role: "user", Content: "b"}})
+		if got := prompttest.Written(ids); err != nil || got != want+"<|start|>user<|message|>b<|end|><|start|>assistant" {
+			t.Errorf("after %d: %q, %v", id, got, err)
+		}
 	}
 }

@@ -19,7 +19,6 @@ const (
 	channelMark  = "<|channel|>"
 	messageMark  = "<|message|>"
 	typeMark     = "<|constrain|>"
-	messageEnd   = "<|end|>"
 	callEnd      = "<|call|>"
 	answerEnd    = "<|return|>"
 
@@ -32,9 +31,12 @@ const (
 // call.
 func ChannelEnds() []string { return []string{answerEnd, callEnd} }
 
+// MessageEnd is the mark behind a message of an answer in channels.
+const MessageEnd = "<|end|>"
+
 func harmony() Syntax {
 	return Syntax{Name: Harmony, Channels: true, Marks: []string{messageStart, channelMark, messageMark, typeMark,
-		messageEnd, callEnd, answerEnd}}
+		MessageEnd, callEnd, answerEnd}}
 }
 
 // messageKind says what becomes of a message.
@@ -60,7 +62,7 @@ func (r *Reader) message(out *strings.Builder, whole bool) []Call {
 	n, end := endOf(r.rest)
 	closed := n < len(r.rest)
 	if !closed {
-		n = r.sure(whole, messageStart, messageEnd, callEnd, answerEnd)
+		n = r.sure(whole, messageStart, MessageEnd, callEnd, answerEnd)
 	}
 	if r.kind == otherMessage && end != messageStart {
 		n += len(end)
@@ -82,7 +84,7 @@ func (r *Reader) message(out *strings.Builder, whole bool) []Call {
 // endOf returns where the body of a message ends, and the mark there; the end of the text and none if none comes.
 func endOf(text string) (n int, mark string) {
 	n = len(text)
-	for _, m := range []string{messageStart, messageEnd, callEnd, answerEnd} {
+	for _, m := range []string{messageStart, MessageEnd, callEnd, answerEnd} {
 		if i := strings.Index(text[:n], m); i >= 0 {
 			n, mark = i, m
 		}

@@ -81,6 +81,27 @@ func ModelFolder(t *testing.T, bos bool, files map[string]string) string {
 	return dir
 }
 
+// Rename gives special tokens of a ModelFolder, in pairs with theirs, other texts.
+func Rename(t *testing.T, dir string, pairs ...string) {
+	t.Helper()
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		path := filepath.Join(dir, name)
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		for i := 0; i < len(pairs); i += 2 {
+			for _, old := range []string{pairs[i], strings.NewReplacer("<", `\u003c`, ">", `\u003e`).Replace(pairs[i])} {
+				text = strings.ReplaceAll(text, `"`+old+`"`, `"`+pairs[i+1]+`"`)
+			}
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Written shows ids as text, with the special tokens.
 func Written(ids []int32) string {
 	var b strings.Builder
