@@ -134,6 +134,9 @@ func (a *app) noteTools(x *endpoint.Model, format string) {
 	case !x.Chats():
 	case format != "":
 		a.Note("tools: answers write calls as %s, as --tool-format says", format)
+	case found != "" && !x.ShowsTools():
+		a.Note("tools: requests with tools are refused, as the chat template does not show them to the model; with "+
+			"--tool-format %s messages may describe them", found)
 	case found != "":
 		a.Note("tools: answers write calls as %s, which the chat template shows", found)
 	default:

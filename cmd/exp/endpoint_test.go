@@ -114,7 +114,9 @@ func TestEndpointToolFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "plain")
 	writeByteModel(t, dir, 64, "{% for m in messages %}{{ m.content }}{% endfor %}")
 	shows := filepath.Join(t.TempDir(), "shows")
-	writeByteModel(t, shows, 64, `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
+	hides := filepath.Join(t.TempDir(), "hides")
+	writeByteModel(t, shows, 64, `{{ tools or "" }}{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
+	writeByteModel(t, hides, 64, `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
 	for _, tt := range []struct {
 		args []string
 		want string
@@ -122,6 +124,8 @@ func TestEndpointToolFormat(t *testing.T) {
 		{[]string{dir}, "requests with tools are refused"},
 		{[]string{dir, "--tool-format", "mistral"}, "answers write calls as mistral, as --tool-format says"},
 		{[]string{shows}, "answers write calls as hermes, which the chat template shows"},
+		{[]string{hides}, "the chat template does not show them to the model; with --tool-format hermes messages may describe them"},
+		{[]string{hides, "--tool-format", "hermes"}, "answers write calls as hermes, as --tool-format says"},
 		{[]string{byteFolder(t)}, ""},
 	} {
 		s := serveEndpoint(t, tt.args...)

@@ -24,6 +24,9 @@ func (x *Model) ToolFormat() string {
 	return s.Name
 }
 
+// ShowsTools reports whether the chat template shows the tools of a request to the model.
+func (x *Model) ShowsTools() bool { return x.prompts.ShowsTools() }
+
 // inChannels reports whether the chat template writes answers in channels, where thoughts have one of their own.
 func (x *Model) inChannels() bool {
 	s, _ := toolcall.SyntaxOf(x.prompts.ToolTemplate())
@@ -32,8 +35,14 @@ func (x *Model) inChannels() bool {
 
 // checkTools returns an error for a request with tools whose calls could not be read.
 func (s *Server) checkTools(r *openai.Request) error {
-	if len(r.Tools) == 0 || s.calls.Name != "" || !s.x.Chats() {
+	switch {
+	case len(r.Tools) == 0, !s.x.Chats(), s.o.ToolFormat != "":
 		return nil
+	case s.calls.Name != "" && s.shown:
+		return nil
+	case s.calls.Name != "":
+		return openai.Bad("tools", "tools are not supported for this model: its chat template does not show them to "+
+			"the model; with exp endpoint --tool-format %s your messages may describe them", s.calls.Name)
 	}
 	return openai.Bad("tools", "tools are not supported for this model: its chat template writes no calls of tools, "+
 		"or in a format that is not known; exp endpoint --tool-format names one: %s",

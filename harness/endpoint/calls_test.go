@@ -305,10 +305,15 @@ func TestToolsRefused(t *testing.T) {
 	_, h := saying(t, Options{}, toolTemplate, rollout.FinishStop, "")
 	_, named := saying(t, Options{ToolFormat: "hermes"}, template, rollout.FinishStop, sunny)
 	_, none := saying(t, Options{}, "", rollout.FinishStop, "")
+	hiding := template + "{# <｜tool▁calls▁begin｜> <｜tool▁sep｜> #}"
+	_, hides := saying(t, Options{}, hiding, rollout.FinishStop, "")
+	_, described := saying(t, Options{ToolFormat: "deepseek"}, hiding, rollout.FinishStop, "")
 	const user = `{"messages":[{"role":"user","content":"hi"}`
 	for _, tt := range []struct{ url, body, want string }{
 		{plain.URL, user + `],` + offered + `}`, "its chat template writes no calls of tools"},
 		{plain.URL, user + `],` + offered + `,"tool_choice":"none"}`, ""},
+		{hides.URL, user + `],` + offered + `}`, "does not show them to the model; with exp endpoint --tool-format deepseek your messages may describe them"},
+		{described.URL, user + `],` + offered + `}`, ""},
 		{none.URL, user + `],` + offered + `}`, "prompts are plain text"},
 		{named.URL, user + `],` + offered + `}`, ""},
 		{h.URL, user + `],` + offered + `,"tool_choice":"required"}`, `tool_choice \"required\" is not supported`},

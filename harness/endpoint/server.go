@@ -43,6 +43,7 @@ type Server struct {
 	x     *Model
 	o     Options
 	calls toolcall.Syntax // without a name: requests with tools are refused
+	shown bool            // the chat template shows tools
 	// name of this machine
 	name string
 	mux  *http.ServeMux
@@ -61,6 +62,7 @@ func NewServer(x *Model, o Options) *Server {
 			panic("endpoint: " + err.Error())
 		}
 	}
+	s.shown = x.ShowsTools()
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("GET /v1/models/{name...}", s.model)
 	sample := func(chat bool) http.HandlerFunc {

@@ -166,6 +166,14 @@ func (p *Prompter) ToolsPlan() (n int, ignored bool) {
 	return len(list), p.template.ignores(&rollout.Problem{Prompt: "?"})
 }
 
+// ShowsTools reports whether the chat template shows the tools of a chat. DeepSeek's published ones, for example, do
+// not: there a message must describe them.
+func (p *Prompter) ShowsTools() bool {
+	const tool = `[{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+		"properties": {"x": {"type": "string", "description": "d"}}, "required": ["x"]}}}]`
+	return p.template != nil && !p.template.ignores(&rollout.Problem{Prompt: "?", Tools: json.RawMessage(tool)})
+}
+
 // NoteTools adds problems of a file to those whose tools Plan counts.
 func (p *Prompter) NoteTools(problems []rollout.Problem) {
 	own, lost := p.WithoutTools(problems)
