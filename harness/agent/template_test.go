@@ -11,7 +11,7 @@ import (
 	"exp/train/toolcall"
 )
 
-// Templates that write calls and answers as those of GLM-4.5, gpt-oss and MiniMax-M2 do, in few words. The first and
+// Templates that write calls and answers as GLM-4.5's, gpt-oss's and MiniMax-M2's do, in few words. The first and
 // the last end turns with a token of the tests'. The others refuse a tool's answer unless the message before calls.
 const (
 	glmTemplate = "{%- for t in tools or [] %}[{{ t.function.name }}]{% endfor %}{% for m in messages %}{% if m.role == 'user' %}<|user|>\n{{ m.content }}" +

@@ -26,7 +26,7 @@ func withArgumentTexts(list []chat.Message) (out []chat.Message, ok bool) {
 	return out, ok
 }
 
-// withArgumentText returns a call with the text of its arguments; ok is false if they are no object.
+// withArgumentText returns a call with the text of its arguments; ok is false if they are not an object.
 func withArgumentText(call chat.Value) (_ chat.Value, ok bool) {
 	f := field(call, "function")
 	args, ok := field(f, "arguments").(*chat.Dict)

@@ -93,7 +93,7 @@ func (p *Prompter) replyToText(list []rollout.Message) (text string, mark rune, 
 }
 
 // replyToCalls is replyToText for a template that refuses a tool's answer unless the message before it calls, such as
-// those of gpt-oss, which writes the function's name, and of MiniMax-M2. The text begins with the token that ends the
+// gpt-oss's, which writes the function's name, and MiniMax-M2's. The text begins with the token that ends the
 // message with the calls.
 func (p *Prompter) replyToCalls(calls []toolcall.Call, list []rollout.Message) (text string, mark rune, err error) {
 	value, err := callsValue(calls)

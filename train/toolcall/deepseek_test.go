@@ -20,7 +20,7 @@ func TestDeepSeek(t *testing.T) {
 		{DeepSeek, callsBegin + v31, "", []Call{f}},
 		{DeepSeek, callsBegin + v31 + " \n", "", []Call{f}},
 		{DeepSeek, callsBegin + oneBegin + "function" + oneSep + `{"x": 1.50}` + oneEnd + callsEnd, "", []Call{call("function", `{"x": 1.50}`)}},
-		// What is no list of calls stays.
+		// Text that is not a list of calls stays.
 		{DeepSeek, callsBegin + v31 + "?" + callsEnd, callsBegin + v31 + "?" + callsEnd, nil},
 		{DeepSeek, callsBegin + v31 + callsEnd[:5], callsBegin + v31 + callsEnd[:5], nil},
 		{DeepSeek, callsBegin + v31[:30], callsBegin + v31[:30], nil},

@@ -85,7 +85,7 @@ func fits(c model.Config) error {
 	case model.NeoXNames, model.GPT2Names, model.StarNames, model.PhiNames:
 		return errors.New("GPT-NeoX, GPT-2, StarCoder2 and Phi-1, 1.5 and 2 have no place in Megatron's layout here")
 	case model.ApertusNames:
-		return errors.New("Apertus, whose activation is learned, has no place in Megatron's layout here")
+		return errors.New("models with xIELU (Apertus) have no place in Megatron's layout here")
 	default:
 		return errors.New("hybrids with Mamba-2 layers or short convolutions have no place in Megatron's layout here")
 	}
