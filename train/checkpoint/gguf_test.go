@@ -284,6 +284,44 @@ func TestGGUFTokenizer(t *testing.T) {
 	if g.kinds["blk.0.attn_norm.weight"] != 0 || g.kinds["blk.0.attn_q.weight"] != 1 {
 		t.Errorf("types %v", g.kinds)
 	}
+	// A model with more rows than tokens, whose texts begin with nothing.
+	short := strings.Replace(byteTokens(9, preQwen2), `"TemplateProcessing"`, `"ByteLevel"`, 1)
+	dir = ggufFolder(t, toyQwen2, preQwen2, map[string]string{"tokenizer.json": short, "tokenizer_config.json": `{"bos_token": "<end>", "eos_token": "w2"}`,
+		"generation_config.json": `{"eos_token_id": 3}`})
+	if g, _, err = toGGUF(t, dir, "keep"); err != nil {
+		t.Fatal(err)
+	}
+	tokens, types = g.fields["tokenizer.ggml.tokens"].([]any), g.fields["tokenizer.ggml.token_type"].([]any)
+	if tokens[8] != "<end>" || tokens[9] != "[PAD9]" || types[8] != 3 || types[9] != 5 || g.fields["tokenizer.ggml.add_bos_token"] != false ||
+		g.fields["tokenizer.ggml.bos_token_id"] != 8 || g.fields["tokenizer.ggml.eos_token_id"] != 2 {
+		t.Errorf("tokens %v, types %v, %v", tokens, types, g.fields["tokenizer.ggml.add_bos_token"])
+	}
+}
+
+// Heads are turned whole, also where a tensor is read in pieces: one of 9.7 MB is.
+func TestGGUFOfLargeHeads(t *testing.T) {
+	const rows, cols, head = 2016, 1200, 96
+	x := make([]byte, 0, 4*rows*cols)
+	for i := range rows * cols {
+		x = binary.LittleEndian.AppendUint32(x, math.Float32bits(float32(i/cols)))
+	}
+	path := writeTensors(t, filepath.Join(t.TempDir(), "model.safetensors"), source("q", F32, []int{rows, cols}, string(x)))
+	from, err := OpenFolder(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	var b bytes.Buffer
+	if err := from.ggufTensor(&b, []string{"q"}, 0, head); err != nil {
+		t.Fatal(err)
+	}
+	for row := range rows {
+		i := row % head
+		want := float32(row - i + i/2 + i%2*(head/2))
+		if got := math.Float32frombits(binary.LittleEndian.Uint32(b.Bytes()[4*row*cols:])); got != want {
+			t.Fatalf("row %d is row %v, want %v", row, got, want)
+		}
+	}
 }
 
 // Matrices in 8 bits are near their values; rows without whole blocks have F16, and a note says so.
@@ -326,6 +364,7 @@ func TestGGUFRefuses(t *testing.T) {
 		"llama.cpp has no yarn with truncate: false":           {yarn, preQwen2, "keep", nil},
 		"only byte-level BPE without a space before texts":     {toyQwen2, `{"type": "Metaspace"}`, "keep", nil},
 		"is not known to cut texts as this one does (Digits, ": {toyQwen2, strings.Replace(preQwen2, `{"type": "Split"`, `{"type": "Digits"`, 1), "keep", nil},
+		"one does (Digits, ByteLevel)":                         {toyQwen2, `{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": false}, {"type": "ByteLevel", "add_prefix_space": false}]}`, "keep", nil},
 		"one does (Split, ByteLevel)":                          {toyQwen2, strings.Replace(preQwen2, `\\p{N}|`, `\\p{N}{1,2}|`, 1), "keep", nil},
 		"only byte-level BPE is written as GGUF":               {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": `{"model": {"type": "Unigram"}}`}},
 		"has id 11, and the model 11 tokens":                   {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": byteTokens(12, preQwen2)}},
@@ -341,7 +380,7 @@ func TestGGUFRefuses(t *testing.T) {
 	}
 	gemma := toyQwen3
 	gemma.UnitOffset, gemma.PostNorms = true, true
-	for class, c := range map[string]model.Config{"Gemma3ForCausalLM": gemma, "Qwen3MoeForCausalLM": {Experts: model.Experts{Count: 2}, Sparse: []bool{true}}} {
+	for class, c := range map[string]model.Config{"Qwen2ForCausalLM": {Rope: model.RopeScaling{Kind: "llama3"}}, "Gemma3ForCausalLM": gemma, "Qwen3MoeForCausalLM": {Experts: model.Experts{Count: 2}, Sparse: []bool{true}}} {
 		if _, err := ggufArchitecture(class, c); err == nil {
 			t.Errorf("%s is not refused", class)
 		}
@@ -395,7 +434,14 @@ func TestGGUFOfModels(t *testing.T) {
 		if elements != 0 {
 			t.Errorf("%s: %d elements are missing", name, elements)
 		}
+		if name == "qwen2.5-yarn" && (g.fields["qwen2.rope.scaling.type"] != "yarn" || g.fields["qwen2.rope.scaling.factor"] != float32(4) ||
+			g.fields["qwen2.rope.scaling.original_context_length"] != 32) {
+			t.Errorf("%s: settings %v", name, g.fields)
+		}
 		if name == "qwen3-moe" {
+			if g, _, err := toGGUF(t, dir, "keep"); err != nil || g.kinds["blk.0.ffn_gate_inp.weight"] != 0 || g.kinds["blk.0.ffn_up_exps.weight"] != 30 {
+				t.Errorf("experts in bf16: %v, %v", g.kinds, err)
+			}
 			third := have["model.layers.0.mlp.experts.2.up_proj.weight"]
 			if up := g.tensors["blk.0.ffn_up_exps.weight"]; !slices.Equal(up[2*len(third):][:len(third)], third) || g.shapes["blk.0.ffn_up_exps.weight"][0] != 4 ||
 				g.fields["qwen3moe.expert_used_count"] != 2 {
