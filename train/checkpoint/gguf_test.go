@@ -364,6 +364,7 @@ func TestGGUFRefuses(t *testing.T) {
 		"llama.cpp has no yarn with truncate: false":           {yarn, preQwen2, "keep", nil},
 		"only byte-level BPE without a space before texts":     {toyQwen2, `{"type": "Metaspace"}`, "keep", nil},
 		"is not known to cut texts as this one does (Digits, ": {toyQwen2, strings.Replace(preQwen2, `{"type": "Split"`, `{"type": "Digits"`, 1), "keep", nil},
+		"BPE without a space before texts is":                  {toyQwen2, `{"type": "ByteLevel", "add_prefix_space": true}`, "keep", nil},
 		"one does (Digits, ByteLevel)":                         {toyQwen2, `{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": false}, {"type": "ByteLevel", "add_prefix_space": false}]}`, "keep", nil},
 		"one does (Split, ByteLevel)":                          {toyQwen2, strings.Replace(preQwen2, `\\p{N}|`, `\\p{N}{1,2}|`, 1), "keep", nil},
 		"only byte-level BPE is written as GGUF":               {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": `{"model": {"type": "Unigram"}}`}},

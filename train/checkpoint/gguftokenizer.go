@@ -155,14 +155,14 @@ func (f *tokenizerFile) pattern() (string, error) {
 		return "", err
 	}
 	last := len(steps) - 1
-	if last < 0 || steps[last].Type != "ByteLevel" || steps[last].AddPrefixSpace {
+	if last < 0 || steps[last].Type != "ByteLevel" || !said(steps[last].AddPrefixSpace, false) {
 		return "", errors.New("tokenizer.json: only byte-level BPE without a space before texts is written as GGUF")
 	}
 	var kinds []string
 	for _, s := range steps {
 		kinds = append(kinds, s.Type)
 	}
-	switch uses := steps[last].UseRegex == nil || *steps[last].UseRegex; {
+	switch uses := !said(steps[last].UseRegex, false); {
 	case last == 0 && uses:
 		return "gpt-2", nil
 	case last == 1 && uses && steps[0].Type == "Digits" && steps[0].IndividualDigits:
@@ -176,11 +176,14 @@ func (f *tokenizerFile) pattern() (string, error) {
 		strings.Join(kinds, ", "))
 }
 
+// said reports whether a setting is there and has a value.
+func said(x *bool, value bool) bool { return x != nil && *x == value }
+
 // preStep is a step of a pre-tokenizer.
 type preStep struct {
 	Type             string
-	AddPrefixSpace   bool  `json:"add_prefix_space"`
-	UseRegex         *bool `json:"use_regex"`
+	AddPrefixSpace   *bool `json:"add_prefix_space"` // absent: true
+	UseRegex         *bool `json:"use_regex"`        // absent: true
 	IndividualDigits bool  `json:"individual_digits"`
 	Behavior         string
 	Invert           bool

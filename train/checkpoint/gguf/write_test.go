@@ -93,6 +93,12 @@ func TestBlock(t *testing.T) {
 	if string(b) != want {
 		t.Errorf("% x, want % x", b, want)
 	}
+	// llama.cpp multiplies with 1/d, rounded: 58, where 127/greatest gives 59.
+	y := make([]float32, Block)
+	y[0], y[1] = 2.234022855758667, 1.0290577411651611
+	if b, err := Q8.Append(nil, y); err != nil || b[2] != 127 || b[3] != 58 {
+		t.Errorf("% x, %v", b, err)
+	}
 	if n := Q8.Bytes([]int{3, 64}); n != 3*2*34 {
 		t.Errorf("%d bytes", n)
 	}
