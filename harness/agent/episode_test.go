@@ -221,6 +221,16 @@ func TestAllConversations(t *testing.T) {
 			t.Fatalf("%s, %s", got, why)
 		}
 	}
+	// A text goes on where it stands, with nothing new, though it does not continue the other one.
+	same := playedBy(t, o, &policy{says: []string{"b", "d", "e"}})
+	for _, prompt := range []string{"a", "c", "ab"} {
+		if got, why := first(same.post("completions", fmt.Sprintf(`{"prompt": %q}`, prompt))); why != "stop" {
+			t.Fatalf("%s, %s", got, why)
+		}
+	}
+	if c := same.end(); c.Text != "bed" || len(c.Later()) != 1 || c.Asked.Final != 0 {
+		t.Errorf("%+v, %+v", c, c.Asked)
+	}
 	if c := texts.end(); c.Text != "b, bd, d" || len(c.Later()) != 1 || c.Asked.Final != 1 {
 		t.Errorf("%+v, %+v", c, c.Asked)
 	}
@@ -258,6 +268,10 @@ func TestRoomOfConversations(t *testing.T) {
 	if got, why := x.chat("", user(strings.Repeat("a", 153))); got != "400 context_length_exceeded <nil>" ||
 		why != "the prompt has 160 tokens, data.max_prompt_tokens is 60, and with rollout.max_new_tokens a conversation has at most 160" {
 		t.Errorf("%s, %s", got, why)
+	}
+	x.chat("", user(strings.Repeat("c", 140)))
+	if got, why := x.chat("", user(strings.Repeat("c", 140)), repeat("x"), user("")); why == "" || x.p.asked[2].params.MaxNewTokens != 1 {
+		t.Errorf("%s, %s, %+v", got, why, x.p.asked[2].params) // 147 tokens, 2 of an answer and 10 between leave 1 of 160
 	}
 	x.chat("", user(strings.Repeat("b", 150)))
 	before := []string{user(strings.Repeat("b", 150)), repeat("x")}

@@ -145,3 +145,19 @@ func TestEstimateRewardModel(t *testing.T) {
 		}
 	}
 }
+
+// A step of an agent whose conversations are all learned has each of them at full length, in tokens and on disk.
+func TestEstimateOfConversations(t *testing.T) {
+	of := func(sets ...string) Estimate {
+		t.Helper()
+		e, err := Of(recipe(t, "agent_cpu.yaml", append(sets, "store.samples.train=all")...), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	one, three := of(), of("rollout.tools.conversations=all", "rollout.tools.max_conversations=3")
+	if three.Tokens != 3*one.Tokens || three.CompletionBytes <= 3*one.CompletionBytes || three.CompletionBytes > 5*one.CompletionBytes {
+		t.Errorf("%d tokens and %d bytes, of one conversation %d and %d", three.Tokens, three.CompletionBytes, one.Tokens, one.CompletionBytes)
+	}
+}
