@@ -164,7 +164,7 @@ func (u *bundle) add(i, n int) {
 	u.end, u.tokens, u.sequences = i+1, u.tokens+max(2, n), u.sequences+1
 }
 
-// conversations returns the number of conversations of row i, each of which is a sequence.
+// conversations returns how many conversations row i has. Each is a sequence.
 func (b *batch) conversations(i int) int { return 1 + len(b.traj[i].Completion.Later()) }
 
 // sequences packs the rows of some bundles, from row lo on, for the model.

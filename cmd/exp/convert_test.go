@@ -62,7 +62,8 @@ func TestConvert(t *testing.T) {
 func TestConvertToGGUF(t *testing.T) {
 	dir, _, _ := tinyFolder(t)
 	exp(t, "convert", dir, dir+"-gguf", "--to", "gguf").refuses(t, 3, "no tokenizer.json is with the weights", "--hf-config DIR")
-	words := `{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}}`
+	words := `{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []},
+		"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}}`
 	if err := os.WriteFile(filepath.Join(dir, "tokenizer.json"), []byte(words), 0o666); err != nil {
 		t.Fatal(err)
 	}

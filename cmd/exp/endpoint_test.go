@@ -115,7 +115,8 @@ func TestEndpointToolFormat(t *testing.T) {
 	writeByteModel(t, dir, 64, "{% for m in messages %}{{ m.content }}{% endfor %}")
 	shows := filepath.Join(t.TempDir(), "shows")
 	hides := filepath.Join(t.TempDir(), "hides")
-	writeByteModel(t, shows, 64, `{{ tools or "" }}{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
+	writeByteModel(t, shows, 64, `{{ tools or "" }}{% for m in messages %}{{ m.content }}{% endfor %}`+
+		`{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
 	writeByteModel(t, hides, 64, `{% for m in messages %}{{ m.content }}{% endfor %}{# <tool_call>{"name": …, "arguments": …}</tool_call> #}`)
 	for _, tt := range []struct {
 		args []string

@@ -22,9 +22,13 @@ func readLabelled(t *testing.T, name string, lines ...string) ([]Labelled, error
 // Rows give an answer with its label, or the two of a pair; ids stay apart.
 func TestLabelledAnswers(t *testing.T) {
 	const ask, good, bad = `[{"role":"user","content":"?"}]`, `[{"role":"assistant","content":"ok"}]`, `[{"role":"assistant","content":"no"}]`
-	got, err := readLabelled(t, "answers.jsonl", `{"prompt": "6*7=", "completion": "42", "label": true}`, `{"prompt": "6*7=", "completion": "43", "label": 0}`,
-		`{"id": "x", "prompt": `+ask+`, "completion": `+good+`, "label": "True"}`, `{"id": "x", "prompt": `+ask+`, "completion": `+bad+`, "label": "0"}`,
-		`{"prompt": `+ask+`, "chosen": `+good+`, "rejected": `+bad+`}`, `{"prompt": "a", "chosen": "b", "rejected": "b"}`)
+	got, err := readLabelled(t, "answers.jsonl",
+		`{"prompt": "6*7=", "completion": "42", "label": true}`,
+		`{"prompt": "6*7=", "completion": "43", "label": 0}`,
+		`{"id": "x", "prompt": `+ask+`, "completion": `+good+`, "label": "True"}`,
+		`{"id": "x", "prompt": `+ask+`, "completion": `+bad+`, "label": "0"}`,
+		`{"prompt": `+ask+`, "chosen": `+good+`, "rejected": `+bad+`}`,
+		`{"prompt": "a", "chosen": "b", "rejected": "b"}`)
 	if err != nil {
 		t.Fatal(err)
 	}

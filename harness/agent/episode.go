@@ -41,7 +41,7 @@ type state struct {
 	calls  int            // that the policy's answers made
 }
 
-// talk is a conversation, and what it is as a completion.
+// talk is a conversation and the completion that it makes.
 type talk struct {
 	said conversation
 	c    rollout.Completion
@@ -298,9 +298,10 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 	return s, nil
 }
 
-// continued returns the conversation that a request continues, the one that it repeats most of, and what it adds; -1
-// if it continues none, and how it differs from the newest. A prompt with an empty answer, asked again, begins another
-// conversation where it may: an agent that asks several times for the same gets as many answers.
+// continued returns the number of the conversation that a request continues, and what the request adds. Where several
+// fit, it takes the one with the most repeated. If none fits the number is -1, and err says how the newest differs. A
+// prompt with an empty answer, asked again, begins another conversation where it may: an agent that asks the same
+// several times gets as many answers.
 func (x *episode) continued(r *openai.Request) (at int, added more, err error) {
 	at = -1
 	again := x.a.o.Conversations == Last || x.a.o.Conversations == All

@@ -259,7 +259,7 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
-// Tokens, merges and what stands beside tokenizer.json.
+// A file has the tokens and merges of tokenizer.json, and the settings of the files beside it.
 func TestGGUFTokenizer(t *testing.T) {
 	dir := ggufFolder(t, toyQwen2, preQwen2, map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<end>"}, "pad_token": null,
 		"chat_template": "old"}`, "generation_config.json": `{"eos_token_id": [4, 5], "pad_token_id": 10}`, "chat_template.jinja": "new"})
@@ -287,14 +287,27 @@ func TestGGUFTokenizer(t *testing.T) {
 	// A model with more rows than tokens, whose texts begin with nothing.
 	short := strings.Replace(byteTokens(9, preQwen2), `"TemplateProcessing"`, `"ByteLevel"`, 1)
 	dir = ggufFolder(t, toyQwen2, preQwen2, map[string]string{"tokenizer.json": short, "tokenizer_config.json": `{"bos_token": "<end>", "eos_token": "w2"}`,
-		"generation_config.json": `{"eos_token_id": 3}`})
+		"generation_config.json": `{"eos_token_id": 3, "pad_token_id": 4711}`})
 	if g, _, err = toGGUF(t, dir, "keep"); err != nil {
 		t.Fatal(err)
 	}
 	tokens, types = g.fields["tokenizer.ggml.tokens"].([]any), g.fields["tokenizer.ggml.token_type"].([]any)
 	if tokens[8] != "<end>" || tokens[9] != "[PAD9]" || types[8] != 3 || types[9] != 5 || g.fields["tokenizer.ggml.add_bos_token"] != false ||
-		g.fields["tokenizer.ggml.bos_token_id"] != 8 || g.fields["tokenizer.ggml.eos_token_id"] != 2 {
+		g.fields["tokenizer.ggml.bos_token_id"] != 8 || g.fields["tokenizer.ggml.eos_token_id"] != 2 ||
+		g.fields["tokenizer.ggml.padding_token_id"] != nil {
 		t.Errorf("tokens %v, types %v, %v", tokens, types, g.fields["tokenizer.ggml.add_bos_token"])
+	}
+}
+
+// An id beyond the vocabulary names no token.
+func TestGGUFOfUnknownIDs(t *testing.T) {
+	for _, id := range []string{"11", "-1", "[11]", "1e9"} {
+		dir := ggufFolder(t, toyQwen2, preQwen2, map[string]string{"tokenizer_config.json": `{"add_bos_token": true}`,
+			"generation_config.json": `{"bos_token_id": ` + id + `}`})
+		g, _, err := toGGUF(t, dir, "keep")
+		if err != nil || g.fields["tokenizer.ggml.bos_token_id"] != nil || g.fields["tokenizer.ggml.add_bos_token"] != false {
+			t.Errorf("%s: %v, %v", id, g.fields["tokenizer.ggml.bos_token_id"], err)
+		}
 	}
 }
 
@@ -355,6 +368,9 @@ func TestGGUFTypes(t *testing.T) {
 func TestGGUFRefuses(t *testing.T) {
 	yarn := toyQwen2
 	yarn.Rope = model.RopeScaling{Kind: "yarn", Factor: 4, Original: 8, BetaFast: 32, BetaSlow: 1, Attention: 1, Exact: true}
+	slow, loud := yarn, yarn
+	slow.Rope = model.RopeScaling{Kind: "yarn", Factor: 4, Original: 8, BetaFast: 32, BetaSlow: 2, Attention: 0.1*math.Log(4) + 1}
+	loud.Rope = model.RopeScaling{Kind: "yarn", Factor: 4, Original: 8, BetaFast: 32, BetaSlow: 1, Attention: 1.3}
 	for want, tt := range map[string]struct {
 		c   model.Config
 		pre string
@@ -364,6 +380,11 @@ func TestGGUFRefuses(t *testing.T) {
 		"llama.cpp has no yarn with truncate: false":           {yarn, preQwen2, "keep", nil},
 		"only byte-level BPE without a space before texts":     {toyQwen2, `{"type": "Metaspace"}`, "keep", nil},
 		"is not known to cut texts as this one does (Digits, ": {toyQwen2, strings.Replace(preQwen2, `{"type": "Split"`, `{"type": "Digits"`, 1), "keep", nil},
+		"llama.cpp has no normalizer Lowercase":                {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": strings.Replace(byteTokens(11, preQwen2), `{"model"`, `{"normalizer": {"type": "Lowercase"}, "model"`, 1)}},
+		"no continuing_subword_prefix and":                     {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": strings.Replace(byteTokens(11, preQwen2), `"merges"`, `"end_of_word_suffix": "</w>", "merges"`, 1)}},
+		"ignore_merges only with Llama 3's pattern":            {toyQwen2, preQwen2, "keep", map[string]string{"tokenizer.json": strings.Replace(byteTokens(11, preQwen2), `"merges"`, `"ignore_merges": true, "merges"`, 1)}},
+		"only with the usual beta_fast 32, beta_slow 1":        {slow, preQwen2, "keep", nil},
+		"1 and attention_factor 0.1·ln(factor) + 1":            {loud, preQwen2, "keep", nil},
 		"BPE without a space before texts is":                  {toyQwen2, `{"type": "ByteLevel", "add_prefix_space": true}`, "keep", nil},
 		"one does (Digits, ByteLevel)":                         {toyQwen2, `{"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": false}, {"type": "ByteLevel", "add_prefix_space": false}]}`, "keep", nil},
 		"one does (Split, ByteLevel)":                          {toyQwen2, strings.Replace(preQwen2, `\\p{N}|`, `\\p{N}{1,2}|`, 1), "keep", nil},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -119,6 +120,10 @@ func ggufArchitecture(class string, c model.Config) (string, error) {
 		return "", fmt.Errorf("llama.cpp knows rotary scaling llama3 of Llama's class only")
 	case r == "yarn" && c.Rope.Exact:
 		return "", errors.New("llama.cpp has no yarn with truncate: false")
+	case r == "yarn" && (c.Rope.BetaFast != 32 || c.Rope.BetaSlow != 1 ||
+		math.Abs(c.Rope.Attention-yarnScale(c)) > 1e-6):
+		return "", errors.New("yarn is written as GGUF only with the usual beta_fast 32, beta_slow 1 and " +
+			"attention_factor 0.1·ln(factor) + 1")
 	case arch == "qwen3moe" && slices.Contains(c.Sparse, false):
 		return "", errors.New("llama.cpp's qwen3moe has experts in every layer (mlp_only_layers, decoder_sparse_step)")
 	case arch == "qwen3moe" && !c.Experts.Renorm:
@@ -129,6 +134,9 @@ func ggufArchitecture(class string, c model.Config) (string, error) {
 	}
 	return arch, nil
 }
+
+// yarnScale is the factor of cos and sin that llama.cpp gives yarn (arXiv:2309.00071 eq. 22).
+func yarnScale(c model.Config) float64 { return 0.1*math.Log(c.Rope.Factor) + 1 }
 
 // ggufSettings returns the model's settings.
 func ggufSettings(arch string, c model.Config) []gguf.Field {

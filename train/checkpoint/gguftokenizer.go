@@ -29,8 +29,13 @@ type tokenizerFile struct {
 		Merges []json.RawMessage
 		// ByteFallback belongs to SentencePiece's vocabularies.
 		ByteFallback bool `json:"byte_fallback"`
+		// IgnoreMerges takes a piece whole that is a token; llama.cpp does so with Llama 3's pattern alone.
+		IgnoreMerges bool   `json:"ignore_merges"`
+		Begin        string `json:"continuing_subword_prefix"`
+		End          string `json:"end_of_word_suffix"`
 	}
-	Added []struct {
+	Normalizer *struct{ Type string } // nil: none
+	Added      []struct {
 		ID      int32
 		Content string
 		Special bool
@@ -54,7 +59,13 @@ func (p *packer) ggufTokenizer(conf model.Config) ([]gguf.Field, error) {
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, fmt.Errorf("tokenizer.json: %w", err)
 	}
+	if err := f.plain(); err != nil {
+		return nil, err
+	}
 	pre, err := f.pattern()
+	if err == nil && f.Model.IgnoreMerges && pre != llama3Pattern {
+		err = errors.New("tokenizer.json: llama.cpp has ignore_merges only with Llama 3's pattern")
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -69,9 +80,9 @@ func (p *packer) ggufTokenizer(conf model.Config) ([]gguf.Field, error) {
 	list := []gguf.Field{{Key: "tokenizer.ggml.model", Value: "gpt2"}, {Key: "tokenizer.ggml.pre", Value: pre},
 		{Key: "tokenizer.ggml.tokens", Value: tokens}, {Key: "tokenizer.ggml.token_type", Value: types},
 		{Key: "tokenizer.ggml.merges", Value: merges}}
-	var texts tokenizerTexts
+	var set tokenizerSettings
 	for _, name := range []string{configFile, "generation_config.json", "tokenizer_config.json"} { // later ones win
-		if err := texts.read(filepath.Join(p.c.Texts, name), tokens); err != nil {
+		if err := set.read(filepath.Join(p.c.Texts, name), tokens); err != nil {
 			return nil, err
 		}
 	}
@@ -79,14 +90,14 @@ func (p *packer) ggufTokenizer(conf model.Config) ([]gguf.Field, error) {
 		key string
 		id  int32
 		has bool
-	}{{"bos", texts.bos, texts.hasBOS}, {"eos", texts.eos, texts.hasEOS}, {"padding", texts.pad, texts.hasPad}} {
-		if x.has && x.id >= 0 && int(x.id) < len(tokens) {
+	}{{"bos", set.bos, set.hasBOS}, {"eos", set.eos, set.hasEOS}, {"padding", set.pad, set.hasPad}} {
+		if x.has {
 			list = append(list, gguf.Field{Key: "tokenizer.ggml." + x.key + "_token_id", Value: uint32(x.id)})
 		}
 	}
-	begins := texts.hasBOS && (texts.addBOS || f.begins(tokens[texts.bos]))
+	begins := set.hasBOS && (set.addBOS || f.begins(tokens[set.bos]))
 	list = append(list, gguf.Field{Key: "tokenizer.ggml.add_bos_token", Value: begins})
-	template, err := chatTemplate(p.c.Texts, texts.template)
+	template, err := chatTemplate(p.c.Texts, set.template)
 	if template != "" {
 		list = append(list, gguf.Field{Key: "tokenizer.chat_template", Value: template})
 	}
@@ -138,11 +149,25 @@ func (f *tokenizerFile) merges() ([]string, error) {
 	return list, nil
 }
 
+// plain returns an error for steps that a GGUF cannot say. NFC, which llama.cpp leaves out, matters to few texts.
+func (f *tokenizerFile) plain() error {
+	if n := f.Normalizer; n != nil && n.Type != "NFC" {
+		return fmt.Errorf("tokenizer.json: llama.cpp has no normalizer %s", n.Type)
+	}
+	if f.Model.Begin+f.Model.End != "" {
+		return errors.New("tokenizer.json: llama.cpp has no continuing_subword_prefix and end_of_word_suffix")
+	}
+	return nil
+}
+
+// llama3Pattern is llama.cpp's name of Llama 3's pattern.
+const llama3Pattern = "llama-bpe"
+
 // ggufPatterns are the patterns that cut texts before BPE, and llama.cpp's names of them.
 func ggufPatterns() map[string]string {
 	const contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|`
 	const rest = `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	return map[string]string{contractions + `\p{N}` + rest: "qwen2", contractions + `\p{N}{1,3}` + rest: "llama-bpe"}
+	return map[string]string{contractions + `\p{N}` + rest: "qwen2", contractions + `\p{N}{1,3}` + rest: llama3Pattern}
 }
 
 // pattern returns llama.cpp's name of what cuts texts before BPE.
@@ -225,8 +250,8 @@ func (f *tokenizerFile) begins(token string) bool {
 		x.Single[0].SpecialToken.ID == token
 }
 
-// tokenizerTexts are settings that stand beside tokenizer.json.
-type tokenizerTexts struct {
+// tokenizerSettings come from the files beside tokenizer.json.
+type tokenizerSettings struct {
 	bos, eos, pad          int32
 	hasBOS, hasEOS, hasPad bool
 	addBOS                 bool
@@ -234,7 +259,7 @@ type tokenizerTexts struct {
 }
 
 // read reads the settings of a file, if there is one.
-func (x *tokenizerTexts) read(path string, tokens []string) error {
+func (x *tokenizerSettings) read(path string, tokens []string) error {
 	raw, err := readSmall(path, maxConfig)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -264,16 +289,17 @@ func (x *tokenizerTexts) read(path string, tokens []string) error {
 }
 
 // tokenID returns the id of a token that a file names by id, by the first of several, by text, or by an object with a
-// text.
-func tokenID(id, text json.RawMessage, tokens []string) (int32, bool) {
+// text. ok is false if it names no token of the model: some files have ids beyond the vocabulary.
+func tokenID(id, text json.RawMessage, tokens []string) (_ int32, ok bool) {
 	var one int32
 	var several []int32
+	known := func(id int32) (int32, bool) { return id, id >= 0 && int(id) < len(tokens) }
 	switch {
 	case string(id) == "null" || len(id) == 0:
 	case json.Unmarshal(id, &one) == nil:
-		return one, true
+		return known(one)
 	case json.Unmarshal(id, &several) == nil && len(several) > 0:
-		return several[0], true
+		return known(several[0])
 	}
 	var name string
 	var object struct{ Content string }

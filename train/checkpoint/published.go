@@ -17,8 +17,8 @@ import (
 )
 
 // This file has the tensors of families whose folders have other names for them, other orders of their elements or
-// other shapes. In GPT-NeoX the rows of query_key_value are those of the first head's queries, keys and values, then
-// those of the second head's; here all queries come first. In GPT-2 weights of linear maps are transposed, [In,Out].
+// other shapes. GPT-NeoX's query_key_value has the rows of the first head's queries, keys and values, then the second
+// head's; here all queries come first. GPT-2's weights of linear maps are transposed, [In,Out].
 // In Apertus constants have no dimension, and in Command R+ norms of queries and keys have two. In Phi the output
 // projection's bias is a tensor of its own.
 

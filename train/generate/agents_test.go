@@ -186,6 +186,15 @@ func (a impatient) Play(ctx context.Context, e rollout.Episode) (c rollout.Compl
 	return a.player.Play(ctx, e)
 }
 
+// careless forgets the prompt of its second conversation.
+type careless struct{ player }
+
+func (a careless) Play(ctx context.Context, e rollout.Episode) (rollout.Completion, error) {
+	c, err := a.player.Play(ctx, e)
+	c.Asked.Later = []rollout.Later{{Start: 1}}
+	return c, err
+}
+
 // TestAgentsLeave: a turn that nobody waits for any more gives up its slot.
 func TestAgentsLeave(t *testing.T) {
 	be := openCPU(t, 2)
@@ -226,6 +235,10 @@ func TestAgentsFail(t *testing.T) {
 	p.Agent = playing(player{turns: 0, episodes: 3})
 	if _, err := e.Sample(context.Background(), reqs, p, nil); err == nil || !strings.Contains(err.Error(), "the agent asked nothing") {
 		t.Errorf("agents that ask nothing: %v", err)
+	}
+	p.Agent = careless{playing(player{turns: 2, episodes: 3})}
+	if _, err := e.Sample(context.Background(), reqs, p, nil); err == nil || !strings.Contains(err.Error(), "has no prompt") {
+		t.Errorf("agents that forget a prompt: %v", err)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("the user leaves")

@@ -473,7 +473,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A program that closes its output and lives on is ended, after a while for what it still has to do.
+// A program that closes its output but keeps running is ended after a second, in which it may finish its work.
 func TestClosedOutput(t *testing.T) {
 	before := runtime.NumGoroutine()
 	l := newLab(t, PoolOptions{Workers: 1, Each: 2})

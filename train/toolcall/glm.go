@@ -2,7 +2,7 @@ package toolcall
 
 import "strings"
 
-// Texts of GLM's calls, next to those of Hermes's.
+// Tags within GLM's calls, which stand in the tags of Hermes.
 const (
 	keyOpen    = "<arg_key>"
 	keyClose   = "</arg_key>"
