@@ -15,6 +15,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/stage"
 	"exp/kernels"
+	"exp/train/model"
 	"exp/train/ranks"
 	"exp/train/rl"
 )
@@ -153,7 +154,7 @@ func (x *execution) learn(ctx context.Context, e *stage.Env, i int, sid ident.Di
 }
 
 // recovered, deferred, turns a panic into an error: the failure of a device, its lack of room or the failure
-// of another rank as it is, anything else with its stack.
+// of another rank as it is, as an image that cannot be read, anything else with its stack.
 func recovered(err *error) {
 	p := recover()
 	if p == nil {
@@ -162,8 +163,9 @@ func recovered(err *error) {
 	var failure *kernels.DeviceError
 	var room *kernels.RoomError
 	var lost *ranks.Error
+	var image *model.ImageError
 	if cause, ok := p.(error); ok && (errors.As(cause, &failure) || errors.As(cause, &room) ||
-		errors.As(cause, &lost)) {
+		errors.As(cause, &lost) || errors.As(cause, &image)) {
 		*err = errors.Join(cause, *err)
 		return
 	}

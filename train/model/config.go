@@ -126,6 +126,8 @@ type Config struct {
 	// OLMo 1 and Command R+ (headnorm.go).
 	ClipQKV       float64 `json:",omitempty"` // the largest value of queries, keys and values; 0: none
 	HeadLayerNorm bool    `json:",omitempty"` // LayerNorm of each query and key head
+
+	Images ImageSettings `json:",omitzero"` // of models of text and images (images.go)
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,
@@ -275,6 +277,7 @@ func (c Config) validateVariants() (errs []error) {
 		c.ResidualScale < 0 || c.LogitDivisor < 0 {
 		bad("caps, scales and the local rotary base cannot be negative")
 	}
+	errs = append(errs, c.Images.validate(c)...)
 	return append(errs, c.Rope.validate(c)...)
 }
 

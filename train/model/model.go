@@ -42,6 +42,7 @@ type Model struct {
 	logZ            []logZLayer
 	rope, localRope rotary // [MaxPositions, R/2]
 	reached         int    // positions of the tables that are filled
+	images          Images // of the sequences; nil: none
 	length          int    // of the sequences that their frequencies are for; 0 below the fixed length
 }
 
