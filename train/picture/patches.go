@@ -21,7 +21,7 @@ func (s Settings) Patches(encoded []byte) (Patches, error) {
 	if err != nil {
 		return Patches{}, err
 	}
-	return s.cut(m.resize(w, h, s.Pillow)), nil
+	return s.cut(m.resize(w, h)), nil
 }
 
 // cut makes the patches of a resized image.
@@ -52,21 +52,14 @@ func (s Settings) cut(m bitmap) Patches {
 	return Patches{rows, columns, values}
 }
 
-// levels returns the value of each channel's 256 levels v: (v·Rescale - Mean)/Std in float32, rounded where the
-// processor rounds. torchvision's folds Rescale into the others: (v - Mean/Rescale)/(Std/Rescale).
+// levels returns the value of each channel's 256 levels v, (v·Rescale - Mean)/Std in float32, rounded where transformers
+// rounds: it folds Rescale into the others, (v - Mean/Rescale)/(Std/Rescale).
 func (s Settings) levels() (table [3][256]float32) {
+	inverse := float32(1 / s.Rescale)
 	for c := range table {
-		mean, std := float32(s.Mean[c]), float32(s.Std[c])
-		if !s.Pillow {
-			inverse := float32(1 / s.Rescale)
-			mean, std = float32(mean*inverse), float32(std*inverse)
-		}
+		mean, std := float32(float32(s.Mean[c])*inverse), float32(float32(s.Std[c])*inverse)
 		for v := range 256 {
-			x := float32(v)
-			if s.Pillow {
-				x = float32(float64(v) * s.Rescale)
-			}
-			table[c][v] = float32(x-mean) / std
+			table[c][v] = float32(float32(v)-mean) / std
 		}
 	}
 	return table

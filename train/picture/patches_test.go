@@ -40,11 +40,10 @@ func TestPatchOrder(t *testing.T) {
 }
 
 func TestLevels(t *testing.T) {
-	s := settingsOfQwen3()
-	for _, s.Pillow = range []bool{true, false} {
-		table := s.levels()
-		if table[0][0] != -1 || table[1][255] != 1 {
-			t.Errorf("0 and 255 become %g and %g, want -1 and 1", table[0][0], table[1][255])
+	table := settingsOfQwen3().levels()
+	for c := range 3 {
+		if table[c][0] != -1 || table[c][255] != 1 || table[c][51] != -0.6 {
+			t.Errorf("0, 51 and 255 become %g, %g and %g, want -1, -0.6 and 1", table[c][0], table[c][51], table[c][255])
 		}
 	}
 }
@@ -66,7 +65,7 @@ func BenchmarkPatches(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			s.cut(m.resize(w, h, false))
+			s.cut(m.resize(w, h))
 		}
 	})
 	b.Run("of=jpeg", func(b *testing.B) {

@@ -12,14 +12,13 @@ type axis struct {
 }
 
 // newAxis returns the weights of bicubic resizing from in to out samples, with a filter as wide as an output sample
-// where it shrinks (antialiasing): Pillow's precompute_coeffs and torch's _compute_indices_weights_aa.
-//
-// The fixed point is Pillow's, 22 bits, or torch's: as many bits as keep the largest weight within an int16.
-func newAxis(in, out int, pillow bool) axis {
+// where it shrinks (antialiasing): torch's _compute_indices_weights_aa. The fixed point has as many bits, up to 22, as
+// keep the largest weight within an int16.
+func newAxis(in, out int) axis {
 	scale := float64(in) / float64(out)
 	wide := max(scale, 1)
 	support := 2 * wide
-	a := axis{make([]int, out), make([]int, out), nil, int(math.Ceil(support))*2 + 1, 22}
+	a := axis{make([]int, out), make([]int, out), nil, int(math.Ceil(support))*2 + 1, 0}
 	exact := make([]float64, out*a.taps)
 	most := 0.0
 	for i := range out {
@@ -38,11 +37,8 @@ func newAxis(in, out int, pillow bool) axis {
 		}
 		a.first[i], a.count[i] = first, count
 	}
-	if !pillow {
-		a.shift = 0
-		for a.shift < 22 && int(0.5+float64(most*float64(int(2)<<a.shift))) < 1<<15 {
-			a.shift++
-		}
+	for a.shift < 22 && int(0.5+float64(most*float64(int(2)<<a.shift))) < 1<<15 {
+		a.shift++
 	}
 	a.k = make([]int32, len(exact))
 	for i, w := range exact {
@@ -65,14 +61,16 @@ func cubic(x float64) float64 {
 	return 0
 }
 
-// resize returns an image [h'][w'][3] of pixels m [h][w][3]: rows first, rounded to uint8, then columns. A side that
-// stays is not filtered.
-func (m bitmap) resize(w, h int, pillow bool) bitmap {
+// resize returns an image of w by h pixels: rows first, rounded to uint8, then columns. A side that stays is not
+// filtered. The pixels equal torchvision's, which transformers 5 resizes with unless told otherwise. Pillow has weights
+// of 22 bits: up to 1 % of its values differ, by 1 or 2. Where Pillow 13 resizes columns first, 20 % of a noisy image's
+// differ, by up to 23.
+func (m bitmap) resize(w, h int) bitmap {
 	if w != m.width {
-		m = m.across(newAxis(m.width, w, pillow), w)
+		m = m.across(newAxis(m.width, w), w)
 	}
 	if h != m.height {
-		m = m.down(newAxis(m.height, h, pillow), h)
+		m = m.down(newAxis(m.height, h), h)
 	}
 	return m
 }

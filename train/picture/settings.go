@@ -16,7 +16,7 @@ const (
 	wholeFile = "processor_config.json"
 )
 
-// Settings are those of an image processor; New has the defaults. A caller may change MinPixels and MaxPixels.
+// Settings are those of an image processor; NewSettings has the defaults. A caller may change MinPixels and MaxPixels.
 type Settings struct {
 	Patch     int        // pixels, the side of a square patch
 	Merge     int        // patches, the side of the square that becomes one token
@@ -25,10 +25,6 @@ type Settings struct {
 	MaxPixels int        // of the resized image, at most
 	Mean, Std [3]float64 // of red, green and blue, on a scale of 0 to 1
 	Rescale   float64    // makes 0 to 255 that scale
-	// Pillow says that Pillow resizes, with weights of 22 bits, and NumPy normalises (Qwen2VLImageProcessorPil, and
-	// Qwen2VLImageProcessor up to transformers 4). Otherwise torchvision does (Qwen2VLImageProcessorFast, and
-	// Qwen2VLImageProcessor of transformers 5): its weights have 15 bits, and few pixels differ, by 1.
-	Pillow bool `json:",omitempty"`
 }
 
 // NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
@@ -116,7 +112,7 @@ func parseSettings(data []byte) (Settings, error) {
 		return Settings{}, err
 	}
 	s := NewSettings()
-	if err := w.check(&s); err != nil {
+	if err := w.check(); err != nil {
 		return Settings{}, err
 	}
 	if err := w.sizes(&s); err != nil {
@@ -143,15 +139,16 @@ func parseSettings(data []byte) (Settings, error) {
 }
 
 // check refuses processors that compute something else.
-func (w *written) check(s *Settings) error {
+func (w *written) check() error {
 	if w.Type != nil {
 		switch *w.Type {
 		case "Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor":
 		case "Qwen2VLImageProcessorPil":
-			s.Pillow = true
+			return fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of Pillow; "+
+				"Qwen2VLImageProcessor is, transformers' default", *w.Type)
 		default:
-			return fmt.Errorf("image_processor_type: %q is not supported, only Qwen2VLImageProcessor, "+
-				"Qwen2VLImageProcessorFast and Qwen2VLImageProcessorPil are", *w.Type)
+			return fmt.Errorf("image_processor_type: %q is not supported, only Qwen2VLImageProcessor and "+
+				"Qwen2VLImageProcessorFast are", *w.Type)
 		}
 	}
 	if w.Resample != nil && *w.Resample != bicubic {

@@ -5,7 +5,7 @@
 
 files:   encoded files (base64), the size turned upright, and the SHA-256 of the RGB pixels as the library datasets
          loads them: ImageOps.exif_transpose, then convert("RGB").
-resizes: of pattern(width, height), the SHA-256 of the pixels that Pillow and torchvision resize it to.
+resizes: of pattern(width, height), the SHA-256 of the pixels that torchvision resizes it to.
 sizes:   smart_resize: height, width, factor, min_pixels, max_pixels, and the two results; zeros: refused.
 patches: settings, a file or the size of a pattern, the grid, the SHA-256 of pixel_values (float32, little-endian) and a
          few of the values.
@@ -178,7 +178,7 @@ def resizes():
         t = t.permute(1, 2, 0).numpy()
         d = np.abs(np.asarray(y).astype(int) - t)
         print(f"{w}x{h} to {w2}x{h2}: Pillow and torchvision differ in {(d > 0).mean():.4%}, by {d.max()}", file=sys.stderr)
-        out.append({"from": [w, h], "to": [w2, h2], "pillow": sha(y), "torchvision": sha(t)})
+        out.append({"from": [w, h], "to": [w2, h2], "sha256": sha(t)})
     return out
 
 
@@ -210,11 +210,10 @@ def patches():
         both = []
         for kind in Qwen2VLImageProcessor, Qwen2VLImageProcessorPil:
             got = kind(**json.loads(json.dumps(settings)))(images=[x], return_tensors="np")
-            v = np.asarray(got["pixel_values"], dtype=np.float32)
-            both.append(v)
-            out.append({"class": kind.__name__, "settings": settings, "image": what,
-                        "grid": [int(n) for n in got["image_grid_thw"][0]], "sha256": sha(v),
-                        "every": v.size // 12, "values": [float(n) for n in v.reshape(-1)[::v.size // 12]]})
+            both.append(np.asarray(got["pixel_values"], dtype=np.float32))
+        v = both[0]
+        out.append({"settings": settings, "image": what, "grid": [int(n) for n in got["image_grid_thw"][0]],
+                    "sha256": sha(v), "every": v.size // 12, "values": [float(n) for n in v.reshape(-1)[::v.size // 12]]})
         d = np.abs(both[0] - both[1])
         print(f"{what}: the two classes differ by {d.max():.3g}, in {(d > 1e-5).mean():.4%}", file=sys.stderr)
     return out
