@@ -51,7 +51,7 @@ func waves(c Config, dtype kernels.DType) Read {
 	}
 }
 
-func image(c Config, rows, columns int, seed float64) picture.Patches {
+func picturedAs(c Config, rows, columns int, seed float64) picture.Patches {
 	p := picture.Patches{Rows: rows, Columns: columns, Values: make([]float32, rows*columns*c.pixels())}
 	for i := range p.Values {
 		p.Values[i] = float32(math.Sin(seed + float64(i)))
@@ -86,7 +86,7 @@ func TestFeaturesDependOnTheImageAlone(t *testing.T) {
 			c := tiny(kind)
 			one, two := openCPU(t, 1, kernels.F32), openCPU(t, 2, kernels.F32)
 			reference := kernels.Backend(ref.New[float32]())
-			a, b := image(c, 6, 10, 1), image(c, 68, 40, 2)
+			a, b := picturedAs(c, 6, 10, 1), picturedAs(c, 68, 40, 2)
 			first := open(t, one, c, kernels.F32)
 			wantA, wantB := first.Encode(one, a), first.Encode(one, b)
 			if slices.Equal(wantA, wantB[:len(wantA)]) || len(wantA) != (1+len(c.Deep))*15*c.Out {
@@ -117,7 +117,7 @@ func TestWindowsAreApart(t *testing.T) {
 	for _, full := range [][]int{nil, {1}} {
 		c.Full = full
 		tower := open(t, be, c, kernels.F32)
-		p := image(c, 8, 8, 3) // 4×4 tokens, four windows
+		p := picturedAs(c, 8, 8, 3) // 4×4 tokens, four windows
 		before := tower.Encode(be, p)
 		p.Values[0]++
 		after := tower.Encode(be, p)
@@ -136,7 +136,7 @@ func TestFeaturesOfRoundedFactors(t *testing.T) {
 	for _, kind := range kinds() {
 		c := tiny(kind)
 		be, exact := openCPU(t, 2, kernels.BF16), ref.New[float64]()
-		p := image(c, 6, 10, 1)
+		p := picturedAs(c, 6, 10, 1)
 		tower := open(t, be, c, kernels.BF16)
 		got, again := tower.Encode(be, p), tower.Encode(be, p)
 		want := open(t, exact, c, kernels.F32).Encode(exact, p)
