@@ -45,13 +45,13 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 3 {
+	if len(all.Models) != 4 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
 		for _, v5 := range []bool{false, true} {
 			if !v5 && x.Name == "qwen3-vl" {
-				continue // transformers 4 has the names of 5 in this class
+				continue // transformers 4 has the names of 5 in this class, but experts turned
 			}
 			t.Run(x.Name+map[bool]string{true: "/transformers 5"}[v5], func(t *testing.T) {
 				dir := t.TempDir()
@@ -74,14 +74,15 @@ func picturedWeights(t *testing.T, dir string, v5 bool) []Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := waves(c)
+	moe := c.Experts.Count > 0
+	list := stackExperts(waves(c), c, !v5)
 	for i := range list {
-		if rest, ok := strings.CutPrefix(list[i].Name, backbonePrefix); ok && v5 {
+		if rest, ok := strings.CutPrefix(list[i].Name, backbonePrefix); ok && (v5 || moe) {
 			list[i].Name = languageModel + rest
 		}
 	}
 	prefix := "visual."
-	if v5 {
+	if v5 || moe {
 		prefix = "model.visual."
 	}
 	for _, x := range towerWaves(tower) {
@@ -172,8 +173,9 @@ func TestTowersHaveOneResult(t *testing.T) {
 // ReadConfig says how a model reads images, and OpenFolder has its language model under plain names.
 func TestLanguageModelsOfImages(t *testing.T) {
 	want := map[string]model.ImageSettings{"qwen2-vl": {Sections: [3]int{3, 2, 1}},
-		"qwen2.5-vl": {Sections: [3]int{3, 2, 1}},
-		"qwen3-vl":   {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 2}}
+		"qwen2.5-vl":   {Sections: [3]int{3, 2, 1}},
+		"qwen3-vl":     {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 2},
+		"qwen3-vl-moe": {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 1}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c, err := ReadConfig(dir)
 		if err != nil || c.Images != want[x.Name] {
