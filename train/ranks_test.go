@@ -243,6 +243,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
 		"agent":                  toy(PPO, func(r *toyRun) { r.withAgent() }),
 		"conversations":          toy(FlowRL, func(r *toyRun) { r.delegates() }),
+		"images":                 toy(FlowRL, func(r *toyRun) { r.illustrate() }),
 		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
@@ -358,6 +359,12 @@ func TestTensorRanks(t *testing.T) {
 		"turns": func() *toyRun {
 			r := sharedToy(t, GRPO)
 			r.withTurns()
+			return r
+		},
+		"images, recomputed": func() *toyRun {
+			r := sharedToy(t, FlowRL)
+			r.cfg.Recompute = true
+			r.illustrate()
 			return r
 		},
 		"adapters": func() *toyRun {

@@ -102,6 +102,7 @@ type toyRun struct {
 	sources  []string                // of data, which further teachers have, every second one of the policy's architecture
 	tutors   map[string]*model.Model // those teachers
 	whole    []float32               // parameters of all ranks, on the first one
+	images   *toyImages              // of prompts; nil: none
 }
 
 // Kind is an algorithm that most tests of the loop run.
@@ -264,13 +265,14 @@ func (r *toyRun) start() *Trainer {
 		}
 		r.t.Cleanup(m.Close)
 		m.Init(hashSeed(99))
+		m.SetImages(r.images)
 		return m
 	}
 	heads := model.Heads{LM: true, Adapters: r.adapters}
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: letters{}.prompt,
+	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: r.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait, Agreement: byParity, Answer: afterB,
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
@@ -316,6 +318,8 @@ func (r *toyRun) start() *Trainer {
 	} else if sampling != be {
 		drawn = r.copied(sampling, &p)
 	}
+	p.Policy.SetImages(r.images)
+	drawn.SetImages(r.images)
 	if r.samplers == 0 || only {
 		var vocab generate.Vocabulary = letters{}
 		if r.cutText {

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -20,6 +21,7 @@ import (
 type drafter struct {
 	ridge int  // Options.Ridge, the least of the ranks that share products once they have agreed
 	alike bool // they have
+	vocab int  // tokens beyond it are of images; 0: none are
 	most  int  // draws of a step
 	drew  bool // the last step had drafts
 	text  *text
@@ -145,6 +147,10 @@ func (d *drafter) look(s *schedule, q *sequence) {
 	d.join(s, q.req)
 	d.follow(q)
 	q.draft, q.match = d.text.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
+	image := slices.IndexFunc(q.draft, func(token int32) bool { return int(token) >= d.vocab })
+	if image >= 0 && d.vocab > 0 { // which is never drawn
+		q.draft = q.draft[:image]
+	}
 	q.chance = d.chance(q.match)
 }
 

@@ -162,6 +162,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 	e.pages = newPagePool(o.pages(), o.PageTokens)
 	e.state.slots = o.stateSlots(m.Config)
 	e.drafts = newDrafter(o)
+	e.drafts.vocab = m.Config.Vocab
 	var err error
 	if e.cache, err = model.NewCache(be, m.Config, o.pages(), o.PageTokens, e.state.slots); err != nil {
 		return nil, err
@@ -260,6 +261,9 @@ func (e *Engine) check(reqs []rollout.Request, p rollout.Params, room int) error
 	for i, r := range reqs {
 		if len(r.Prompt) == 0 {
 			return fmt.Errorf("generate: request %d has an empty prompt", i)
+		}
+		if id := r.Prompt[len(r.Prompt)-1]; int(id) >= e.m.Config.Vocab {
+			return fmt.Errorf("generate: the prompt of request %d ends with an image; text must follow it", i)
 		}
 		if n := len(r.Prompt) + p.MaxNewTokens; n > room {
 			return fmt.Errorf("generate: request %d needs %d tokens (prompt %d + max_new_tokens %d), the engine "+

@@ -24,6 +24,12 @@ func families() map[string]model.Config {
 		c.TieEmbeddings, c.UnitOffset, c.PostNorms, c.Gate, c.EmbedScale = true, true, true, kernels.GELUTanh, 6.9
 	}
 	return map[string]model.Config{
+		"qwen2.5-vl": with(func(c *model.Config) {
+			c.QKVBias, c.Images.Sections = true, [3]int{2, 2, 2}
+		}),
+		"qwen3-vl": with(func(c *model.Config) {
+			c.QKNorm, c.Images = true, model.ImageSettings{Sections: [3]int{2, 2, 2}, Interleaved: true, Deep: 2}
+		}),
 		"mistral": with(func(c *model.Config) { c.Window, c.Windowed = 7, []bool{true, true} }),
 		"qwen2 window": with(func(c *model.Config) {
 			c.QKVBias, c.Window, c.Windowed = true, 20, []bool{false, true}
@@ -318,6 +324,9 @@ func sampledAsTrained(t *testing.T, be kernels.Backend, m *model.Model, r *rand.
 	t.Helper()
 	e := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 40, Ridge: 32})
 	reqs := requests(r, 5, 3, 50)
+	if m.Config.ReadsImages() {
+		illustrate(m, reqs)
+	}
 	p := rollout.Params{Temperature: 0.8, TopP: 1, MaxNewTokens: 30}
 	out := sample(t, e, reqs, p)
 	before := e.Stats()

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,8 +58,11 @@ func (e *Engine) Check(a *Ask) error {
 		return fmt.Errorf("generate: %d likeliest tokens, at most %d", a.Top, MostTop)
 	}
 	for _, id := range a.Prompt {
-		if id < 0 || int(id) >= e.m.Config.Vocab {
+		switch image := int(id) >= e.m.Config.Vocab; {
+		case id < 0 || image && !e.m.Config.ReadsImages():
 			return fmt.Errorf("generate: the prompt has token %d, the model has 0 to %d", id, e.m.Config.Vocab-1)
+		case image && a.Prompted:
+			return errors.New("generate: the tokens of a prompt with images have no log-probs")
 		}
 	}
 	return e.check([]rollout.Request{a.Request}, a.Params, e.opt.MaxTokens+1)

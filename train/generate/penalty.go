@@ -42,11 +42,13 @@ func (t *tally) add(token int32, n int) {
 	t.list[at].n += n
 }
 
-// follow counts a completion's tokens up to the last one.
-func (t *tally) follow(q *sequence, prompt []int32, p rollout.Penalties) {
+// follow counts a completion's tokens, of a vocabulary, up to the last one.
+func (t *tally) follow(q *sequence, prompt []int32, p rollout.Penalties, vocab int) {
 	if !t.began && p.Repeats() {
 		for _, token := range prompt {
-			t.add(token, 0)
+			if int(token) < vocab { // else an image's, which is never drawn
+				t.add(token, 0)
+			}
 		}
 	}
 	t.began = true
@@ -96,7 +98,7 @@ func (s *schedule) adjustments(d draw, list []model.Adjustment) []model.Adjustme
 	p := s.params(q.req)
 	first := len(list)
 	if p.Penalties.On() {
-		q.tally.follow(q, s.reqs[q.req].Prompt, p.Penalties)
+		q.tally.follow(q, s.reqs[q.req].Prompt, p.Penalties, s.e.m.Config.Vocab)
 		draft := q.draft[:d.behind]
 		defer q.tally.back(draft, q.tally.ahead(draft))
 		factor := float32(1)

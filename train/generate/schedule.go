@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"slices"
 
+	"exp/train/model"
 	"exp/train/rollout"
 )
 
@@ -39,8 +40,10 @@ type schedule struct {
 type prompt struct {
 	req      int
 	tokens   []int32
-	again    *sequence // the completion that continues; nil for a request
-	admitted bool      // it has its pages
+	places   []model.Place // of tokens; nil without images
+	next     int32         // position of text behind tokens
+	again    *sequence     // the completion that continues; nil for a request
+	admitted bool          // it has its pages
 	pages    []int32
 	done     int   // tokens in the cache, out of shared()
 	found    int   // leading pages that publish has seen
@@ -54,6 +57,7 @@ type sequence struct {
 	seed   uint64
 	pos    int   // position of the token that the next step computes
 	token  int32 // the token itself
+	moved  int32 // what positions of text add to pos, behind images
 	pages  []int32
 	state  int32 // slot of its state
 	most   int   // pages at full length
@@ -138,7 +142,7 @@ func (s *schedule) admit() {
 	}
 	for s.nextReq < len(s.reqs) && (len(s.prompts) == 0 || len(s.running)+waiting < s.e.opt.MaxSequences) {
 		if r := s.reqs[s.nextReq]; len(r.Seeds) > 0 {
-			pr := &prompt{req: s.nextReq, tokens: r.Prompt, state: noState}
+			pr := s.prompt(s.nextReq, r.Prompt)
 			if !s.give(pr) {
 				return
 			}
@@ -273,10 +277,19 @@ func (s *schedule) evict(i int) {
 
 // again returns the prompt with which q continues.
 func (s *schedule) again(q *sequence) *prompt {
-	pr := &prompt{req: q.req, again: q, tokens: slices.Clone(s.reqs[q.req].Prompt), state: noState}
+	tokens := slices.Clone(s.reqs[q.req].Prompt)
 	for _, d := range q.drawn {
-		pr.tokens = append(pr.tokens, d.id)
+		tokens = append(tokens, d.id)
 	}
+	pr := s.prompt(q.req, tokens)
+	pr.again = q
+	return pr
+}
+
+// prompt returns a prompt for a request.
+func (s *schedule) prompt(req int, tokens []int32) *prompt {
+	pr := &prompt{req: req, tokens: tokens, state: noState}
+	pr.places, pr.next = s.e.m.Places(tokens)
 	return pr
 }
 
@@ -321,6 +334,7 @@ func (s *schedule) start(pr *prompt) bool {
 		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
 	}
 	q.pos, q.token, q.draft = pr.shared(), pr.tokens[pr.shared()], q.draft[:0]
+	q.moved = pr.next - int32(len(pr.tokens))
 	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.params(q.req).MaxNewTokens - 1)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)

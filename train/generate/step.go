@@ -30,12 +30,8 @@ func (d draw) u() float32 { return uniform(d.q.seed, len(d.q.drawn)+d.behind) }
 // build adds a row for each running completion and for each token of its draft, then prompt tokens up to the row
 // limit.
 func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
+	b.reset(e.opt.tableWidth())
 	st := &b.st
-	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
-	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
-	st.Runs, st.Adjust, st.Finish = st.Runs[:0], st.Adjust[:0], false
-	b.draws = b.draws[:0]
-	st.Width = e.opt.tableWidth()
 	size := e.opt.PageTokens
 	seq := int32(0)
 	table := func(pages []int32) {
@@ -44,7 +40,11 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			st.Table = append(st.Table, 0)
 		}
 	}
-	row := func(token int32, pos int, pages []int32) {
+	placed := s.placed()
+	row := func(token int32, pos int, pages []int32, at model.Place) {
+		if placed {
+			st.Places = append(st.Places, at)
+		}
 		st.Tokens = append(st.Tokens, token)
 		st.Pos = append(st.Pos, int32(pos))
 		st.Seq = append(st.Seq, seq)
@@ -54,7 +54,8 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		d := draw{q, behind}
 		st.Sample = append(st.Sample, int32(len(st.Tokens)))
 		st.U = append(st.U, d.u())
-		row(token, q.pos+behind, q.pages)
+		at := int32(q.pos+behind) + q.moved
+		row(token, q.pos+behind, q.pages, model.Place{at, at, at})
 		b.draws = append(b.draws, d)
 	}
 	for _, q := range s.running {
@@ -85,7 +86,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			if scored {
 				s.feed.score(pr, len(st.Tokens), st)
 			}
-			row(pr.tokens[pr.done], pr.done, pr.pages)
+			row(pr.tokens[pr.done], pr.done, pr.pages, pr.place())
 			pr.done++
 		}
 		s.publish(pr)
@@ -96,6 +97,30 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	}
 	b.adjust(s)
 	return *st
+}
+
+// reset empties the arrays.
+func (b *stepBuilder) reset(width int) {
+	st := &b.st
+	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
+	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
+	st.Runs, st.Adjust, st.Finish, st.Places = st.Runs[:0], st.Adjust[:0], false, st.Places[:0]
+	st.Width, b.draws = width, b.draws[:0]
+}
+
+// placed reports whether any prompt or completion at hand has images.
+func (s *schedule) placed() bool {
+	return slices.ContainsFunc(s.running, func(q *sequence) bool { return q.moved != 0 }) ||
+		slices.ContainsFunc(s.prompts, func(pr *prompt) bool { return pr.places != nil })
+}
+
+// place returns the place of the next token.
+func (pr *prompt) place() model.Place {
+	if pr.places != nil {
+		return pr.places[pr.done]
+	}
+	at := int32(pr.done)
+	return model.Place{at, at, at}
 }
 
 // adjust notes how the logits of each draw change, if those of any do.

@@ -119,6 +119,9 @@ func wider(c Config) Config {
 	if x := &c.Latent; x.Rank > 0 {
 		x.Rank, x.QueryRank, x.Nope, x.Value = 7*x.Rank, 7*x.QueryRank, c.Head-x.Rope, 5*x.Value
 	}
+	for i := range c.Images.Sections {
+		c.Images.Sections[i] *= 5
+	}
 	c.InitStd /= 2
 	return c
 }
@@ -206,7 +209,9 @@ func TestVariantBits(t *testing.T) {
 				b.Tokens = append(b.Tokens, int32(r.IntN(c.Vocab)))
 			}
 			b.Offsets, b.Prompt = append(b.Offsets, int32(len(b.Tokens))), append(b.Prompt, int32(1+r.IntN(n-1)))
-			_ = s
+			if c.ReadsImages() && b.Prompt[s] > 7 {
+				copy(b.Tokens[b.Offsets[s]+1:], newGallery(c, [2]int{2, 3}).tokens(0))
+			}
 		}
 		for _, adapters := range []*Adapters{nil, {Rank: 3, Alpha: 6, Targets: []string{lastPart(c.linears(0).o.names[0])}, Dropout: 0.2}} {
 			for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
@@ -252,6 +257,10 @@ func variantRun(t *testing.T, be kernels.Backend, c Config, a *Adapters, b Batch
 	initialised(m)
 	if a != nil {
 		fillAdapters(m)
+	}
+	m.SetImages(newGallery(c, [2]int{2, 3}))
+	if c.ReadsImages() && !m.shows(b.Tokens) {
+		t.Fatal("no prompt has an image")
 	}
 	ws, err := NewWorkspace(be, c, h, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, keep)
 	if err != nil {

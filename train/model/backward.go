@@ -20,7 +20,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 	if !m.trainable || ws.keep == KeepNothing {
 		panic("model: backward pass of a frozen model or workspace")
 	}
-	c, be := m.Config, m.be
+	c := m.Config
 	C, n := c.Width, ws.n
 	dHidden := ws.dNorm.Slice(0, n*C)
 	m.headsBackward(ws, up, dHidden)
@@ -51,7 +51,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 		if c.bareNorms() {
 			m.normEmbeddingsBackward(ws, dx, blocks)
 		}
-		be.EmbedBackward(m.dEmbed, dx, ws.ids.dev.Slice(0, n), C, c.embedScale())
+		m.embedBackward(ws, dx, ws.dNorm.Slice(0, n*C))
 		m.positionsBackward(ws, dx)
 	}
 }
@@ -262,7 +262,9 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		m.normHeadsBackward(y, a, dqkv, blocks)
 	}
 	if y.rotates {
-		be.Rope(dqkv, y.rope.cos, y.rope.sin, ws.pos.dev.Slice(0, n), y.attention, true)
+		t := ws.turns()
+		table := t.of(y)
+		be.Rope(dqkv, table.cos, table.sin, t.pos, y.attention, true)
 	}
 	if c.latent() {
 		m.latentBackward(ws, y, a, dNorm, dqkv, blocks)

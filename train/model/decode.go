@@ -86,6 +86,7 @@ type Step struct {
 	States []int32        // [sequences] slot of each sequence's state; empty without linear attention
 	Sample []int32        // [Q] rows after which to draw a token
 	U      []float32      // [Q] uniform numbers in [0,1) that decide the draws
+	Places []Place        // [M] rotary positions, where sequences show images; empty: Pos
 	Runs   []Run          // rows of Sample with parameters of their own, in order; empty: all have the call's
 	Adjust [][]Adjustment // [Q] tokens whose logits change before the draw; empty: none have such
 	Finish bool           // computes what ScoreRows reads, where nothing is drawn too
@@ -122,6 +123,7 @@ type Decoder struct {
 	output                  outputRoom
 	low                     lowRank
 	tables                  tableActs
+	images                  imageRoom
 	x, o, delta             kernels.Buffer // [M,C]
 	h, u                    kernels.Buffer
 	last                    kernels.Buffer // [M,C] what the output layer reads of the last step
@@ -170,6 +172,8 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 	d.output.alloc(c, rows, false, f, o)
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.tables.alloc(c, rows, f, o)
+	d.images.alloc(c, rows, f)
+	d.images.allocIndex(c, rows, func(n int) indexBuffer { return indexBuffer{dev: i(n)} })
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}
@@ -199,6 +203,7 @@ type Drawn struct {
 type paged struct {
 	pos, seq, slots, table kernels.Buffer
 	width                  int
+	turns                  turns
 }
 
 // Step runs one step and draws a token after each of its Sample rows. The slices of out
@@ -208,21 +213,16 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	n, C := len(st.Tokens), c.Width
 	m.reach(st.longest())
 	m.readScalars()
-	load := func(dst kernels.Buffer, src []int32) kernels.Buffer {
-		v := dst.Slice(0, len(src))
-		be.Copy(v, kernels.Host(src))
-		return v
-	}
 	// All inputs are on the device before the first operation: an operation that waits for
 	// others would have to run before a copy.
-	at := paged{load(d.pos, st.Pos), load(d.seq, st.Seq), load(d.slots, st.Slots), load(d.table, st.Table), st.Width}
-	tokens, sample, u := load(d.tokens, st.Tokens), load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
+	at := m.locate(d, st)
+	tokens, sample, u := d.load(d.tokens, st.Tokens), d.load(d.sample, st.Sample), d.u.Slice(0, len(st.U))
 	be.Copy(u, kernels.Host(st.U))
 	runs := d.runs(st)
 	xs, delta := d.x.Slice(0, n*C), kernels.Buffer{}
 	a := d.layerActs(0, n)
 	n2 := a.n2
-	be.Embed(xs, m.embed, tokens, c.embedScale())
+	m.embedTokens(&d.images, xs, tokens, d.delta.Slice(0, n*C))
 	m.addPositions(xs, at.pos, d.delta.Slice(0, n*C))
 	m.normEmbeddings(xs, a.rstd1)
 	tables := d.tables.cut(c, n)
@@ -249,6 +249,7 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 		if y.feeds {
 			delta = m.feedForward(y, &a, &d.low, d.delta.Slice(0, n*C))
 			m.readLayer(y, &a, &d.low, tables.rows, delta)
+			m.deepen(&d.images, l, delta, d.o.Slice(0, n*C))
 		}
 	}
 	d.acts.mix.host, d.acts.mix.offsets = a.mix.host, a.mix.offsets // keep the memory for the next step
@@ -271,6 +272,22 @@ func (m *Model) Step(d *Decoder, x *Cache, st Step, p kernels.Sampling, out Draw
 	be.Copy(kernels.Host(out.LogProb), sc.LogProb)
 	be.Copy(kernels.Host(out.Entropy), sc.Entropy)
 	be.Sync()
+}
+
+// load copies src to the beginning of dst, and returns it.
+func (d *Decoder) load(dst kernels.Buffer, src []int32) kernels.Buffer {
+	v := dst.Slice(0, len(src))
+	d.be.Copy(v, kernels.Host(src))
+	return v
+}
+
+// locate copies the locations of a step's rows, and what images give them, to the device.
+func (m *Model) locate(d *Decoder, st Step) paged {
+	at := paged{pos: d.load(d.pos, st.Pos), seq: d.load(d.seq, st.Seq), slots: d.load(d.slots, st.Slots),
+		table: d.load(d.table, st.Table), width: st.Width}
+	m.placeRows(&d.images, st.Tokens, st.Places)
+	at.turns = d.images.turns(at.pos, len(st.Tokens))
+	return at
 }
 
 // draw draws a token after each row of h [Q,OutputWidth], with p or the parameters of the step's runs.
@@ -322,7 +339,7 @@ func (m *Model) mixStep(y *layer, a *acts, low *lowRank, x *Cache, l int, at pag
 	if !y.attends {
 		return
 	}
-	m.project(y, a, low, at.pos)
+	m.project(y, a, low, at.turns)
 	own := x.layers[m.Config.owner(l)]
 	if !y.shares {
 		m.be.AppendKV(own, a.qkv, at.slots, y.attention)

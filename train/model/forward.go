@@ -8,12 +8,13 @@ import (
 
 // Forward computes the hidden states of the loaded batch, ws.Hidden.
 func (m *Model) Forward(ws *Workspace) {
-	c, be := m.Config, m.be
+	c := m.Config
 	C := c.Width
 	delta := kernels.Buffer{}
 	m.reach(ws.longest)
 	m.readScalars()
-	be.Embed(ws.input(0), m.embed, ws.ids.dev.Slice(0, ws.n), c.embedScale())
+	m.showImages(ws)
+	m.embedTokens(&ws.images, ws.input(0), ws.ids.dev.Slice(0, ws.n), ws.delta.Slice(0, ws.n*C))
 	m.addPositions(ws.input(0), ws.pos.dev.Slice(0, ws.n), ws.delta.Slice(0, ws.n*C))
 	m.normEmbeddings(ws.input(0), ws.layerActs(0).rstd1)
 	m.embedLayers(ws.tables.cut(c, ws.n), ws.input(0), ws.ids.dev.Slice(0, ws.n))
@@ -32,6 +33,7 @@ func (m *Model) Forward(ws *Workspace) {
 		if y.feeds {
 			delta = m.feedForward(y, &a, &ws.low, ws.delta.Slice(0, ws.n*C))
 			m.readLayer(y, &a, &ws.low, ws.tables.cut(c, ws.n).rows, delta)
+			m.deepen(&ws.images, l, delta, ws.attOut())
 			ws.keepRouting(l, a)
 		}
 	}
@@ -83,7 +85,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) kernel
 		m.linearAttention(y, &a, &ws.low, deltaMemory{}, ws.runs())
 	}
 	if y.attends {
-		m.project(y, &a, &ws.low, ws.pos.dev.Slice(0, ws.n))
+		m.project(y, &a, &ws.low, ws.turns())
 		m.lend(ws, y, &a)
 		offsets, groups := ws.sequences()
 		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
@@ -101,8 +103,8 @@ func (m *Model) sink(y *layer, a *acts) {
 	}
 }
 
-// project computes queries, keys and values of rows at positions pos from a.n1.
-func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
+// project computes queries, keys and values of rows from a.n1, turned as t says.
+func (m *Model) project(y *layer, a *acts, low *lowRank, t turns) {
 	c, be := y.own, m.be
 	switch {
 	case y.shares:
@@ -129,7 +131,8 @@ func (m *Model) project(y *layer, a *acts, low *lowRank, pos kernels.Buffer) {
 		m.layerNormHeads(y, a)
 	}
 	if y.rotates {
-		be.Rope(a.qkv, y.rope.cos, y.rope.sin, pos, y.attention, false)
+		table := t.of(y)
+		be.Rope(a.qkv, table.cos, table.sin, t.pos, y.attention, false)
 	}
 	if c.LateQKNorm {
 		m.normHeads(y, a)

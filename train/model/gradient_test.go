@@ -53,6 +53,11 @@ var variants = map[string]Config{
 	"llama-bias": {Vocab: 9, Layers: 1, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 7,
 		RopeTheta: 50, NormEps: 1e-5, QKVBias: true, OutBias: true, FFNBias: true, MaxPositions: 12, InitStd: 0.4,
 		Rope: RopeScaling{Kind: "linear", Factor: 2}},
+	"qwen2.5-vl": {Vocab: 9, Layers: 2, Width: 8, Heads: 2, KVHeads: 1, Head: 8, FFN: 7, RopeTheta: 50, NormEps: 1e-5,
+		QKVBias: true, TieEmbeddings: true, MaxPositions: 16, InitStd: 0.4, Images: ImageSettings{Sections: [3]int{1, 2, 1}}},
+	"qwen3-vl": {Vocab: 9, Layers: 3, Width: 6, Heads: 2, KVHeads: 2, Head: 8, FFN: 7, RopeTheta: 50, NormEps: 1e-5,
+		QKNorm: true, MaxPositions: 16, InitStd: 0.4,
+		Images: ImageSettings{Sections: [3]int{2, 1, 1}, Interleaved: true, Deep: 2}},
 	"mistral": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 2, Head: 4, FFN: 7,
 		RopeTheta: 50, NormEps: 1e-5, MaxPositions: 12, InitStd: 0.4, Window: 3, Windowed: []bool{true, true}},
 	"phi3": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 6, FFN: 5,
@@ -250,11 +255,14 @@ func newObjective(t *testing.T, c Config, h Heads, keep Keep) *objective {
 		fillAdapters(m)
 	}
 	b := toyBatch(c.Vocab, 3)
+	if c.ReadsImages() {
+		b = imageBatch(m)
+	}
 	ws, err := NewWorkspace(be, c, h, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, keep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &objective{be: be, m: m, ws: ws, batch: b, temp: 0.7, dropKeys: []uint64{1, 2, 3, 4},
+	o := &objective{be: be, m: m, ws: ws, batch: b, temp: 0.7, dropKeys: []uint64{1, 2, 3, 4}[:len(b.Prompt)],
 		up: Upstream{Scores: h.LM, Values: h.Value, LogZ: h.LogZ != nil}}
 	r := rand.New(rand.NewPCG(5, 5))
 	draw := func(n int) []float64 {

@@ -2,6 +2,8 @@ package model
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"exp/kernels"
 )
@@ -35,8 +37,8 @@ func (im Image) Tokens() int { return im.Rows * im.Columns }
 type Images interface {
 	// Of returns the image that a token belongs to. It panics if there is none.
 	Of(id int32) Image
-	// Features computes features [1+Deep][Rows·Columns][Width] on a backend: the embeddings of the image's tokens, then
-	// what is added after each of the first Deep layers. They depend on the image alone. Nobody changes them. It
+	// Features computes features [1+Deep][Rows·Columns][Width] on a backend: the embeddings of the image's tokens,
+	// then what is added after each of the first Deep layers. They depend on the image alone. Nobody changes them. It
 	// panics with an *ImageError if the image cannot be read.
 	Features(be kernels.Backend, im Image) []float32
 }
@@ -74,3 +76,308 @@ func (s ImageSettings) validate(c Config) (errs []error) {
 	}
 	return errs
 }
+
+// section returns which of time, height and width turns a rotary pair.
+func (s ImageSettings) section(pair int) int {
+	if s.Interleaved {
+		if axis := pair % 3; axis > 0 && pair < 3*s.Sections[axis] {
+			return axis
+		}
+		return 0
+	}
+	for axis, n := range s.Sections {
+		if pair < n {
+			return axis
+		}
+		pair -= n
+	}
+	panic("model: a rotary pair beyond the sections")
+}
+
+// Place is the rotary position of a token: of time, height and width, which are equal for text.
+type Place [3]int32
+
+// placer finds the places of the tokens of a sequence, one after the other. The tokens of an image at position p are
+// at (p, p+row, p+column), and text goes on behind the largest of these (Qwen2-VL §2.1).
+type placer struct {
+	m     *Model
+	next  int32 // position of text that comes next
+	image Image // of the last token, or of an earlier one
+	start int32 // position of the image
+	last  int32 // the last token
+}
+
+func (x *placer) place(id int32) Place {
+	if int(id) < x.m.Config.Vocab {
+		p := x.next
+		x.next, x.last = p+1, id
+		return Place{p, p, p}
+	}
+	if first := x.image.First; id != x.last+1 || id <= first || int(id-first) >= x.image.Tokens() {
+		x.image, x.start = x.m.images.Of(id), x.next
+		x.next += int32(max(x.image.Rows, x.image.Columns))
+	}
+	x.last = id
+	n, columns := id-x.image.First, int32(x.image.Columns)
+	return Place{x.start, x.start + n/columns, x.start + n%columns}
+}
+
+// Places returns the places of the tokens of a sequence, and the position of text behind them; nil if no token is of
+// an image.
+func (m *Model) Places(tokens []int32) (list []Place, next int32) {
+	if !m.shows(tokens) {
+		return nil, int32(len(tokens))
+	}
+	x := placer{m: m}
+	list = make([]Place, len(tokens))
+	for i, id := range tokens {
+		list[i] = x.place(id)
+	}
+	return list, x.next
+}
+
+// shows reports whether any of tokens is of an image.
+func (m *Model) shows(tokens []int32) bool {
+	if !m.Config.ReadsImages() {
+		return false
+	}
+	return slices.ContainsFunc(tokens, func(id int32) bool { return int(id) >= m.Config.Vocab })
+}
+
+// imageRoom holds what a pass over rows of sequences with images needs; it is empty for models that read none.
+type imageRoom struct {
+	placed      bool             // the rows have places of their own
+	shown       int              // rows of images
+	table       rotary           // [N,R/2] cosines and sines of each row
+	own         indexBuffer      // [N] 0, 1, 2, …: the rows of table
+	ids, rows   indexBuffer      // [T] the tokens of text and their rows
+	order       indexBuffer      // [N] the row's embedding among those of text and then those of images
+	deepOrder   indexBuffer      // [N] the row's features in deep
+	features    kernels.Buffer   // [N,C]
+	deep        []kernels.Buffer // [Deep][1+N,C]; the first row is -0, which changes nothing that it is added to
+	cosines     []float64        // of table, on the host
+	sines       []float64
+	minusZeroes []float32 // [C]
+}
+
+func (x *imageRoom) alloc(c Config, N int, f func(n int) kernels.Buffer) {
+	if !c.ReadsImages() {
+		return
+	}
+	x.table = rotary{f(N * c.rotated() / 2), f(N * c.rotated() / 2)}
+	x.features = f(N * c.Width)
+	x.deep = nil
+	for range c.Images.Deep {
+		x.deep = append(x.deep, f((1+N)*c.Width))
+	}
+}
+
+func (x *imageRoom) allocIndex(c Config, N int, index func(n int) indexBuffer) {
+	if !c.ReadsImages() {
+		return
+	}
+	x.own, x.ids, x.rows, x.order = index(N), index(N), index(N), index(N)
+	if c.Images.Deep > 0 {
+		x.deepOrder = index(N)
+	}
+}
+
+// showImages prepares the loaded batch's rows, if any is of an image.
+func (m *Model) showImages(ws *Workspace) {
+	if !m.shows(ws.ids.host) {
+		ws.images.placed, ws.images.shown = false, 0
+		return
+	}
+	places := make([]Place, ws.n)
+	var at, behind placer // behind the prompt
+	for i, id := range ws.ids.host {
+		prompt := ws.batch.Prompt[ws.owner[i]]
+		switch ws.pos.host[i] {
+		case 0:
+			at = placer{m: m}
+		case prompt:
+			at = behind
+		}
+		places[i] = at.place(id)
+		if ws.pos.host[i] == prompt-1 {
+			behind = at
+		}
+	}
+	m.placeRows(&ws.images, ws.ids.host, places)
+	m.be.Sync()
+}
+
+// placeRows prepares rows with tokens at places, for tokens of images and rows behind them; without places it notes
+// that none are.
+func (m *Model) placeRows(x *imageRoom, tokens []int32, places []Place) {
+	x.placed, x.shown = len(places) > 0, 0
+	if !x.placed {
+		return
+	}
+	m.turnRows(x, places)
+	m.takeFeatures(x, tokens)
+}
+
+// turnRows fills the table of rows at places.
+func (m *Model) turnRows(x *imageRoom, places []Place) {
+	c := m.Config
+	half := c.rotated() / 2
+	longest := int32(0)
+	for _, p := range places {
+		longest = max(longest, p[0], p[1], p[2])
+	}
+	m.turnTo(int(longest) + 1)
+	x.cosines, x.sines, x.own.host = x.cosines[:0], x.sines[:0], x.own.host[:0]
+	axes := make([]int, half)
+	for pair := range axes {
+		axes[pair] = c.Images.section(pair)
+	}
+	for i, p := range places {
+		for pair, axis := range axes {
+			at := int(p[axis])*half + pair
+			x.cosines, x.sines = append(x.cosines, m.cosines[at]), append(x.sines, m.sines[at])
+		}
+		x.own.host = append(x.own.host, int32(i))
+	}
+	m.be.Copy(x.table.cos.Slice(0, len(x.cosines)), kernels.Host(x.cosines))
+	m.be.Copy(x.table.sin.Slice(0, len(x.sines)), kernels.Host(x.sines))
+	x.own.upload(m.be)
+}
+
+// turnTo computes the cosines and sines of at least n positions on the host.
+func (m *Model) turnTo(n int) {
+	c := m.Config
+	half := c.rotated() / 2
+	if len(m.cosines) >= n*half {
+		return
+	}
+	freq, scale := c.Frequencies(c.RopeTheta, c.Rope, m.length)
+	n = (n + ropeStep - 1) / ropeStep * ropeStep
+	// Not in place: another model may have the old ones.
+	m.cosines, m.sines = make([]float64, n*half), make([]float64, n*half)
+	for p := range n {
+		for i, f := range freq {
+			angle := float64(p) * f
+			m.cosines[p*half+i], m.sines[p*half+i] = math.Cos(angle)*scale, math.Sin(angle)*scale
+		}
+	}
+}
+
+// takeFeatures copies the features of the rows of images to the device, and says where each row's embedding is.
+func (m *Model) takeFeatures(x *imageRoom, tokens []int32) {
+	C := m.Config.Width
+	x.ids.host, x.rows.host, x.order.host, x.deepOrder.host = x.ids.host[:0], x.rows.host[:0], x.order.host[:0],
+		x.deepOrder.host[:0]
+	for i, id := range tokens {
+		if int(id) < m.Config.Vocab {
+			x.ids.host, x.rows.host = append(x.ids.host, id), append(x.rows.host, int32(i))
+		}
+	}
+	text := len(x.ids.host)
+	if text == len(tokens) {
+		return
+	}
+	x.minusZeroes = x.minusZeroes[:0]
+	for range C {
+		x.minusZeroes = append(x.minusZeroes, float32(math.Copysign(0, -1)))
+	}
+	for _, deep := range x.deep {
+		m.be.Copy(deep.Slice(0, C), kernels.Host(x.minusZeroes))
+	}
+	for i := 0; i < len(tokens); {
+		if int(tokens[i]) < m.Config.Vocab {
+			x.order.host = append(x.order.host, int32(i-x.shown))
+			x.deepOrder.host = append(x.deepOrder.host, 0)
+			i++
+			continue
+		}
+		im := m.images.Of(tokens[i])
+		from, n := int(tokens[i]-im.First), 1
+		for i+n < len(tokens) && from+n < im.Tokens() && tokens[i+n] == tokens[i]+int32(n) {
+			n++
+		}
+		f := m.images.Features(m.be, im)
+		if len(f) != int((1+len(x.deep))*im.Tokens()*C) {
+			panic("model: features of another shape than the image's")
+		}
+		m.be.Copy(x.features.Slice(x.shown*C, (x.shown+n)*C), kernels.Host(f[from*C:(from+n)*C]))
+		for l, deep := range x.deep {
+			at := (1+l)*im.Tokens() + from
+			m.be.Copy(deep.Slice((1+x.shown)*C, (1+x.shown+n)*C), kernels.Host(f[at*C:(at+n)*C]))
+		}
+		for k := range n {
+			x.order.host = append(x.order.host, int32(text+x.shown+k))
+			x.deepOrder.host = append(x.deepOrder.host, int32(1+x.shown+k))
+		}
+		x.shown, i = x.shown+n, i+n
+	}
+	for _, b := range []*indexBuffer{&x.ids, &x.rows, &x.order} {
+		b.upload(m.be)
+	}
+	if len(x.deep) > 0 {
+		x.deepOrder.upload(m.be)
+	}
+}
+
+// embedTokens sets out [N,C] to the embeddings of ids [N], or of the rows that x holds if some are of images. t [N,C]
+// is scratch.
+func (m *Model) embedTokens(x *imageRoom, out, ids, t kernels.Buffer) {
+	c, be := m.Config, m.be
+	if x.shown == 0 {
+		be.Embed(out, m.embed, ids, c.embedScale())
+		return
+	}
+	text := len(x.ids.host) * c.Width
+	be.Embed(t.Slice(0, text), m.embed, x.ids.dev.Slice(0, len(x.ids.host)), c.embedScale())
+	be.Copy(t.Slice(text, out.Len()), x.features.Slice(0, x.shown*c.Width))
+	be.GatherRows(out, t, x.order.dev.Slice(0, ids.Len()), c.Width)
+}
+
+// embedBackward adds dx, the gradient of embeddings, to that of the table. Those of images are constants. t [N,C] is
+// scratch.
+func (m *Model) embedBackward(ws *Workspace, dx, t kernels.Buffer) {
+	c, x, ids := m.Config, &ws.images, ws.ids.dev.Slice(0, ws.n)
+	if x.shown > 0 {
+		n := len(x.ids.host)
+		ids, t = x.ids.dev.Slice(0, n), t.Slice(0, n*c.Width)
+		m.be.GatherRows(t, dx, x.rows.dev.Slice(0, n), c.Width)
+		dx = t
+	}
+	m.be.EmbedBackward(m.dEmbed, dx, ids, c.Width, c.embedScale())
+}
+
+// deepen adds the features of images to delta [N,C], what layer l adds to the residual stream, if it is one of the
+// first layers that get some. t [N,C] is scratch.
+func (m *Model) deepen(x *imageRoom, l int, delta, t kernels.Buffer) {
+	if x.shown == 0 || l >= len(x.deep) {
+		return
+	}
+	C := m.Config.Width
+	m.be.GatherRows(t, x.deep[l], x.deepOrder.dev.Slice(0, delta.Len()/C), C)
+	m.be.Add(delta, t)
+}
+
+// turns says how rotary positions turn the rows of a pass: row i by row pos[i] of a table, the layer's own unless
+// there is another.
+type turns struct {
+	pos   kernels.Buffer
+	table rotary
+}
+
+// of returns the table for a layer.
+func (t turns) of(y *layer) rotary {
+	if t.table.cos.Empty() {
+		return y.rope
+	}
+	return t.table
+}
+
+// turns returns the turns of n rows, at pos unless they have places.
+func (x *imageRoom) turns(pos kernels.Buffer, n int) turns {
+	if !x.placed {
+		return turns{pos: pos}
+	}
+	return turns{x.own.dev.Slice(0, n), x.table}
+}
+
+func (ws *Workspace) turns() turns { return ws.images.turns(ws.pos.dev.Slice(0, ws.n), ws.n) }

@@ -40,10 +40,11 @@ type Model struct {
 	output          linear         // [V,C]
 	value           kernels.Matrix // [1,C]
 	logZ            []logZLayer
-	rope, localRope rotary // [MaxPositions, R/2]
-	reached         int    // positions of the tables that are filled
-	images          Images // of the sequences; nil: none
-	length          int    // of the sequences that their frequencies are for; 0 below the fixed length
+	rope, localRope rotary    // [MaxPositions, R/2]
+	reached         int       // positions of the tables that are filled
+	images          Images    // of the sequences; nil: none
+	cosines, sines  []float64 // [positions, R/2] on the host, for places of images
+	length          int       // of the sequences that their frequencies are for; 0 below the fixed length
 }
 
 // norm is the weight of a norm, or another vector, and its gradient, empty if frozen. A LayerNorm has a bias, too.

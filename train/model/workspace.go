@@ -56,9 +56,10 @@ type Workspace struct {
 	att     kernels.Buffer   // the same for an attention block, [N,C]
 	tables  tableActs        // embeddings for each layer
 	lent    sharedActs       // keys and values that several layers read
-	hidden  kernels.Buffer   // after the final norm [N,C]
-	last    kernels.Buffer   // residual stream before the final norm [N,C]
-	rstdEnd kernels.Buffer   // [N]
+	images  imageRoom
+	hidden  kernels.Buffer // after the final norm [N,C]
+	last    kernels.Buffer // residual stream before the final norm [N,C]
+	rstdEnd kernels.Buffer // [N]
 
 	h        kernels.Buffer // scored rows of hidden [R,C]
 	gathered bool           // h belongs to the last Forward
@@ -246,6 +247,7 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	if ws.adapters != nil && ws.adapters.Dropout > 0 && ws.keep != KeepNothing {
 		ws.rowKeys = index(2 * N)
 	}
+	ws.images.allocIndex(ws.c, N, index)
 }
 
 // allocActs makes the buffers: alloc allocates floats, operand operands (everything between
@@ -292,6 +294,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	ws.output.alloc(c, N, train, alloc, operand)
 	ws.tables.alloc(c, N, alloc, operand)
 	ws.lent.alloc(c, N, train, alloc, operand)
+	ws.images.alloc(c, N, alloc)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
 	if K := ws.cap.Taught; K > 0 {

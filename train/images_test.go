@@ -1,0 +1,104 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// toyImages are two images: 2×2 tokens, and 1×3.
+type toyImages struct{ vocab, width, deep int }
+
+func (x *toyImages) list() [2]model.Image {
+	return [2]model.Image{{First: int32(x.vocab), Rows: 2, Columns: 2}, {First: int32(x.vocab + 4), Rows: 1, Columns: 3}}
+}
+
+// Of implements model.Images.
+func (x *toyImages) Of(id int32) model.Image {
+	list := x.list()
+	if id < list[1].First {
+		return list[0]
+	}
+	return list[1]
+}
+
+// Features implements model.Images.
+func (x *toyImages) Features(_ kernels.Backend, im model.Image) []float32 {
+	f := make([]float32, (1+x.deep)*im.Tokens()*x.width)
+	for i := range f {
+		f[i] = float32(math.Sin(float64(i+7*int(im.First)))) / 4
+	}
+	return f
+}
+
+// illustrate gives the run's model images, whose features are also added after its first layer.
+func (r *toyRun) illustrate() {
+	pairs := r.model.Head / 2
+	r.model.Images = model.ImageSettings{Sections: [3]int{pairs - 2*(pairs/3), pairs / 3, pairs / 3}, Interleaved: true,
+		Deep: 1}
+	r.images = &toyImages{r.model.Vocab, r.model.Width, 1}
+	r.cfg.MaxPromptTokens += 4
+	r.options.MaxTokens = r.model.MaxPositions
+}
+
+// prompt returns the tokens of a problem's prompt: an image before those that begin with C, and within those that
+// begin with AB.
+func (r *toyRun) prompt(p *rollout.Problem) ([]int32, error) {
+	ids, err := letters{}.encode(p.Prompt)
+	if r.images == nil || err != nil {
+		return ids, err
+	}
+	tokens := func(im model.Image) (list []int32) {
+		for k := range im.Tokens() {
+			list = append(list, im.First+int32(k))
+		}
+		return list
+	}
+	switch list := r.images.list(); {
+	case ids[0] == 3:
+		return slices.Concat(tokens(list[0]), ids), nil
+	case len(ids) > 1:
+		return slices.Concat(ids[:1], tokens(list[1]), ids[1:]), nil
+	}
+	return ids, nil
+}
+
+// A run whose prompts show images learns, verifies every log-prob of the sampler, and has the bits of any threads and
+// micro-batches.
+func TestImages(t *testing.T) {
+	run := func(kind Kind, threads, tokens int) *toyRun {
+		r := newToyRun(t, kind, threads)
+		for i := range r.problems {
+			r.problems[i].Prompt = []string{"C", "AB", "CA"}[i%3]
+		}
+		r.cfg.VerifyRate, r.cfg.MicroBatchTokens, r.cfg.Steps = 1, tokens, 12
+		r.illustrate()
+		r.run()
+		return r
+	}
+	for _, kind := range []Kind{FlowRL, PPO} {
+		one := run(kind, 1, 200)
+		first, last := meanReward(one.steps[0]), meanReward(one.steps[len(one.steps)-1])
+		if !(last > first+0.1) {
+			t.Errorf("%s: the mean reward went from %.2f to %.2f", kind, first, last)
+		}
+		other := run(kind, 3, 40)
+		if at := differentBit(one.params(), other.params()); at >= 0 {
+			t.Errorf("%s: parameters differ at %d", kind, at)
+		}
+		if a, b := trace(one.steps), trace(other.steps); a != b {
+			t.Errorf("%s: %s", kind, firstLineThatDiffers(a, b))
+		}
+	}
+}
+
+func meanReward(s *Step) (mean float64) {
+	for _, x := range s.Trajectories {
+		mean += x.Verdict.Reward / float64(len(s.Trajectories))
+	}
+	return mean
+}

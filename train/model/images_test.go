@@ -1,0 +1,234 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"exp/kernels"
+	"exp/kernels/cpu"
+	"exp/kernels/ref"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// gallery holds images with features.
+type gallery struct {
+	images   []Image
+	features [][]float32
+}
+
+// newGallery returns images of some rows and columns for models of configuration c, with random features.
+func newGallery(c Config, sizes ...[2]int) *gallery {
+	g, r, next := &gallery{}, rand.New(rand.NewPCG(4, 4)), int32(c.Vocab)
+	for _, size := range sizes {
+		im := Image{next, size[0], size[1]}
+		f := make([]float32, (1+c.Images.Deep)*im.Tokens()*c.Width)
+		for i := range f {
+			f[i] = float32(r.NormFloat64()) / 2
+		}
+		g.images, g.features = append(g.images, im), append(g.features, f)
+		next += int32(im.Tokens())
+	}
+	return g
+}
+
+func (g *gallery) number(id int32) int {
+	return slices.IndexFunc(g.images, func(im Image) bool { return im.First <= id && int(id-im.First) < im.Tokens() })
+}
+
+func (g *gallery) Of(id int32) Image { return g.images[g.number(id)] }
+
+func (g *gallery) Features(_ kernels.Backend, im Image) []float32 {
+	return g.features[g.number(im.First)]
+}
+
+// tokens returns the tokens of an image.
+func (g *gallery) tokens(i int) (list []int32) {
+	for k := range g.images[i].Tokens() {
+		list = append(list, g.images[i].First+int32(k))
+	}
+	return list
+}
+
+// imageBatch gives m images, and returns sequences that show them: two that share a prompt, one of text, and one with
+// two images next to each other and text between the same image.
+func imageBatch(m *Model) Batch {
+	g := newGallery(m.Config, [2]int{2, 3}, [2]int{1, 2}, [2]int{2, 1})
+	m.SetImages(g)
+	shared := slices.Concat([]int32{1}, g.tokens(0), []int32{2})
+	b := Batch{Offsets: []int32{0}, Group: []int32{0, 0, 1, 2}}
+	for _, s := range []struct{ prompt, completion []int32 }{
+		{shared, []int32{3, 4, 5}},
+		{shared, []int32{6, 1}},
+		{[]int32{1, 2, 3}, []int32{4, 5, 8}},
+		{slices.Concat(g.tokens(1), g.tokens(2), []int32{3}, g.tokens(1), []int32{4}), []int32{7, 7, 2}},
+	} {
+		b.Tokens = append(append(b.Tokens, s.prompt...), s.completion...)
+		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
+		b.Prompt = append(b.Prompt, int32(len(s.prompt)))
+	}
+	return b
+}
+
+// Places follow section 2.1 of Qwen2-VL: an image takes as many positions as its longer side.
+func TestPlaces(t *testing.T) {
+	c := variants["qwen2.5-vl"]
+	m, err := New(ref.New[float32](), c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g := newGallery(c, [2]int{2, 3}, [2]int{1, 1})
+	m.SetImages(g)
+	got, next := m.Places(slices.Concat([]int32{5, 6}, g.tokens(0), []int32{7}, g.tokens(1), g.tokens(1), []int32{8}))
+	want := []Place{{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {2, 2, 3}, {2, 2, 4}, {2, 3, 2}, {2, 3, 3}, {2, 3, 4}, {5, 5, 5},
+		{6, 6, 6}, {7, 7, 7}, {8, 8, 8}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 9 {
+		t.Errorf("next %d, -want +got:\n%s", next, diff)
+	}
+	if list, next := m.Places([]int32{1, 2}); list != nil || next != 2 {
+		t.Errorf("text has places %v up to %d", list, next)
+	}
+}
+
+// Qwen2.5-VL's pairs turn by time, then height, then width; in Qwen3-VL the three take turns as long as each has some.
+func TestSections(t *testing.T) {
+	for _, tt := range []struct {
+		s    ImageSettings
+		want string
+	}{
+		{ImageSettings{Sections: [3]int{2, 3, 3}}, "TTHHHWWW"},
+		{ImageSettings{Sections: [3]int{3, 2, 2}, Interleaved: true}, "THWTHWT"},
+		{ImageSettings{Sections: [3]int{4, 2, 1}, Interleaved: true}, "THWTHTT"},
+	} {
+		got := ""
+		for pair := range len(tt.want) {
+			got += string("THW"[tt.s.section(pair)])
+		}
+		if got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.s, got, tt.want)
+		}
+	}
+}
+
+// An image of one token with the features of a token of text computes what that token does.
+func TestImageOfOneTokenIsAToken(t *testing.T) {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+		c := variants[name]
+		be := ref.New[float32]()
+		m, err := New(be, c, Heads{LM: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		initialised(m)
+		ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: 12, Sequences: 2}, KeepNothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		g := newGallery(c, [2]int{1, 1})
+		clear(g.features[0])
+		be.Copy(kernels.Host(g.features[0][:c.Width]), m.embed.W.Slice(5*c.Width, 6*c.Width))
+		be.Sync()
+		m.SetImages(g)
+		scores := func(id int32) []float32 {
+			ws.Load(Batch{Tokens: []int32{1, id, 2, 3, 4, 5}, Offsets: []int32{0, 6}, Prompt: []int32{3}})
+			m.Forward(ws)
+			m.Scores(ws, 1)
+			x := make([]float32, ws.Rows())
+			be.Copy(kernels.Host(x), ws.LogProb())
+			be.Sync()
+			return x
+		}
+		if got, want := scores(g.images[0].First), scores(5); !slices.Equal(got, want) {
+			t.Errorf("%s: an image has the log-probs %v, the token of text with its features %v", name, got, want)
+		}
+		if scores(5)[0] == scores(6)[0] {
+			t.Error("the token makes no difference")
+		}
+	}
+}
+
+// A sequence with images has the same bits alone, packed with others and behind a shared prompt, in both classes.
+func TestImagesPacked(t *testing.T) {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
+			c := variants[name]
+			be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer be.Close()
+			m, err := New(be, c, Heads{LM: true}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			initialised(m)
+			ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: 60, Sequences: 4}, KeepNothing)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ws.Close()
+			scores := func(b Batch) []float32 {
+				ws.Load(b)
+				m.Forward(ws)
+				m.Scores(ws, 0.7)
+				x := make([]float32, ws.Rows())
+				be.Copy(kernels.Host(x), ws.LogProb())
+				be.Sync()
+				return x
+			}
+			b := imageBatch(m)
+			together := scores(b)
+			var alone []float32
+			for s, n := range b.Prompt {
+				alone = append(alone, scores(Batch{Tokens: b.Tokens[b.Offsets[s]:b.Offsets[s+1]],
+					Offsets: []int32{0, b.Offsets[s+1] - b.Offsets[s]}, Prompt: []int32{n}})...)
+			}
+			if !slices.Equal(together, alone) {
+				t.Errorf("%s/%v: together %v, alone %v", name, operand, together, alone)
+			}
+			for _, x := range together {
+				if math.IsNaN(float64(x)) {
+					t.Errorf("%s: %v", name, together)
+				}
+			}
+		}
+	}
+}
+
+// Two orders of the same features give other log-probs: rows and columns turn differently.
+func TestImageRowsDiffer(t *testing.T) {
+	c := variants["qwen2.5-vl"]
+	be := ref.New[float64]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	initialised(m)
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: 12, Sequences: 1}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	var got [2]float64
+	for i, size := range [][2]int{{2, 3}, {3, 2}} {
+		g := newGallery(c, size)
+		m.SetImages(g)
+		ws.Load(Batch{Tokens: slices.Concat([]int32{1}, g.tokens(0), []int32{2, 3}), Offsets: []int32{0, 9}, Prompt: []int32{8}})
+		m.Forward(ws)
+		m.Scores(ws, 1)
+		x := make([]float64, 1)
+		be.Copy(kernels.Host(x), ws.LogProb())
+		be.Sync()
+		got[i] = x[0]
+	}
+	if got[0] == got[1] {
+		t.Errorf("2×3 and 3×2 tokens give the same log-prob %g", got[0])
+	}
+}
