@@ -170,6 +170,91 @@ func TestTowersHaveOneResult(t *testing.T) {
 	})
 }
 
+// painted are images whose features are computed beforehand (model.Images).
+type painted struct {
+	images   []model.Image
+	features [][]float32
+}
+
+func (x *painted) Of(id int32) model.Image {
+	for _, im := range x.images {
+		if id >= im.First && id < im.First+int32(im.Tokens()) {
+			return im
+		}
+	}
+	panic("no image")
+}
+
+func (x *painted) Features(_ kernels.Backend, im model.Image) []float32 {
+	return x.features[slices.Index(x.images, im)]
+}
+
+// show gives the model its images, and returns its tokens with the ids of the images' tokens for placeholders.
+func (x pictured) show(t *testing.T, be kernels.Backend, dir string, m *model.Model) []int32 {
+	t.Helper()
+	tower, err := LoadTower(be, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tower.Close()
+	placeholder, err := ImageToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, next := &painted{}, int32(m.Config.Vocab)
+	for k, im := range x.Images {
+		all.images = append(all.images, model.Image{First: next, Rows: im.Rows / tower.Config.Merge,
+			Columns: im.Columns / tower.Config.Merge})
+		all.features = append(all.features, tower.Encode(be, x.patchesOf(tower.Config, k)))
+		next += int32(all.images[k].Tokens())
+	}
+	m.SetImages(all)
+	tokens, id := slices.Clone(x.Tokens), int32(m.Config.Vocab)
+	for i := range tokens {
+		if tokens[i] == placeholder {
+			tokens[i] = id
+			id++
+		}
+	}
+	if id != next {
+		t.Fatalf("%d tokens of images, of %d", id-int32(m.Config.Vocab), next-int32(m.Config.Vocab))
+	}
+	return tokens
+}
+
+// Logits of a sequence that shows two images are transformers'. Features are float32 even on a float64 reference.
+func TestModelsOfImagesComputeAsTransformers(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		for _, b := range []struct {
+			be    kernels.Backend
+			limit float64
+		}{{ref.New[float64](), 2e-6}, {openCPU(t, kernels.F32), 2e-5}} {
+			c, err := ReadConfig(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := model.New(b.be, c, model.Heads{LM: true}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := LoadFolder(b.be, m, dir); err != nil {
+				t.Fatal(err)
+			}
+			got := logitsOf(t, b.be, m, x.show(t, b.be, dir, m))
+			worst := 0.0
+			for i, row := range x.Rows {
+				for v, w := range x.Logits[i] {
+					worst = max(worst, math.Abs(got[row*c.Vocab+v]-w))
+				}
+			}
+			if !(worst <= b.limit) {
+				t.Errorf("%s: logits differ by %g from transformers'", b.be.Name(), worst)
+			}
+			m.Close()
+		}
+	})
+}
+
 // ReadConfig says how a model reads images, and OpenFolder has its language model under plain names.
 func TestLanguageModelsOfImages(t *testing.T) {
 	want := map[string]model.ImageSettings{"qwen2-vl": {Sections: [3]int{3, 2, 1}},
