@@ -189,7 +189,8 @@ func (o *Origin) named(list []Source) (out []Source, err error) {
 	for _, x := range list {
 		name, ok := o.Names[x.Name]
 		if !ok {
-			return nil, fmt.Errorf("%s is not in the source: its name in a model of text and images is not known", x.Name)
+			return nil, fmt.Errorf("%s is not in the source: its name in a model of text and images is not known",
+				x.Name)
 		}
 		if _, at, of := fusedName(x.Name); of && !strings.HasSuffix(name, ".weight") {
 			if experts[name] == nil {
