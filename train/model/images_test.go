@@ -115,7 +115,7 @@ func TestSections(t *testing.T) {
 
 // An image of one token with the features of a token of text computes what that token does.
 func TestImageOfOneTokenIsAToken(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
 		c := variants[name]
 		be := ref.New[float32]()
 		m, err := New(be, c, Heads{LM: true}, false)
@@ -154,7 +154,7 @@ func TestImageOfOneTokenIsAToken(t *testing.T) {
 
 // A sequence with images has the same bits alone, packed with others and behind a shared prompt, in both classes.
 func TestImagesPacked(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
 		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 			c := variants[name]
 			be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})
