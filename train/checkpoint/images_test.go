@@ -369,6 +369,24 @@ func TestMergedModelsOfImages(t *testing.T) {
 	})
 }
 
+// The files of ranks of another trainer have the names of the whole.
+func TestShapesOfModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		wanted := (&Container{Texts: dir}).wanted()
+		for _, s := range openPlain(t, dir).List() {
+			if strings.Contains(s.Name, expertsOf) { // all of a layer in one
+				continue
+			}
+			if shape, ok := wanted(s.Name); !ok || !slices.Equal(shape, s.Shape) {
+				t.Errorf("%s has shape %v, not %v", s.Name, shape, s.Shape)
+			}
+		}
+		if shape, ok := wanted("model.layers.9.mlp.up_proj.weight"); ok {
+			t.Errorf("no layer 9, but a shape %v", shape)
+		}
+	})
+}
+
 // The text part alone is written as a plain language model, and exp merge copies the whole folder.
 func TestPartsOfModelsOfImages(t *testing.T) {
 	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
