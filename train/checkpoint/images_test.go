@@ -387,6 +387,24 @@ func TestMergedModelsOfImages(t *testing.T) {
 	})
 }
 
+// The files of ranks of another trainer have the names of the whole.
+func TestShapesOfModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		wanted := (&Container{Texts: dir}).wanted()
+		for _, s := range openPlain(t, dir).List() {
+			if strings.Contains(s.Name, expertsOf) { // all of a layer in one
+				continue
+			}
+			if shape, ok := wanted(s.Name); !ok || !slices.Equal(shape, s.Shape) {
+				t.Errorf("%s has shape %v, not %v", s.Name, shape, s.Shape)
+			}
+		}
+		if shape, ok := wanted("model.layers.9.mlp.up_proj.weight"); ok {
+			t.Errorf("no layer 9, but a shape %v", shape)
+		}
+	})
+}
+
 // The text part alone is written as a plain language model, and exp merge copies the whole folder.
 func TestPartsOfModelsOfImages(t *testing.T) {
 	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
@@ -732,4 +750,41 @@ func TestImagesAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is read of a model of text and images makes sense, and is what a merged folder says again.
+func FuzzImageConfig(f *testing.F) {
+	var all struct {
+		Models []struct{ Config json.RawMessage }
+	}
+	if err := json.Unmarshal(readFile(f, filepath.Join("testdata", "images.json")), &all); err != nil {
+		f.Fatal(err)
+	}
+	for _, x := range all.Models {
+		f.Add([]byte(x.Config))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig("f", raw, true)
+		if err != nil || !c.ReadsImages() {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted %+v: %v", c, err)
+		}
+		r := &settings{}
+		if err := json.Unmarshal(raw, &r.values); err != nil {
+			t.Fatal(err)
+		}
+		x, _ := r.imageClass()
+		if tower := r.tower(x); tower.Validate() != nil || tower.Params() < 1 || tower.Out != c.Width {
+			t.Fatalf("accepted %+v", tower)
+		}
+		again, err := wholeJSON(raw, c, BF16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("f", again, true); err != nil || !gocmp.Equal(got, c) {
+			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
+		}
+	})
 }
