@@ -25,6 +25,7 @@ func lawOfTheTree() law {
 			"github.com/rivo/uniseg":           {"cmd/exp/term", "train/tokenizer"},        // columns of what a terminal shows; graphemes of SentencePiece's table
 			"github.com/dlclark/regexp2":       {"train/tokenizer"},                        // split patterns of tokenizer files: look-ahead, \p{…}
 			"golang.org/x/text":                {"train/tokenizer", "eval/grade/instruct"}, // normal forms of Unicode
+			"golang.org/x/image":               {"train/picture"},                          // WebP and BMP, which the standard library does not read
 			"github.com/aymanbagabas/go-udiff": {"harness/differ"},                         // unified diffs of sources
 			"golang.org/x/term":                {"cmd/exp/term"},
 			"gonum.org/v1/gonum/mathext":       {"eval/stat"}, // quantiles: package distuv compiles linear algebra as well

@@ -1,26 +1,231 @@
-// Package picture turns image files into pixel patches.
 package picture
 
-import "errors"
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+)
 
-// Settings are those of preprocessor_config.json.
+// The files that have an image processor's settings. transformers 5 writes the second and prefers it.
+const (
+	imageFile = "preprocessor_config.json"
+	wholeFile = "processor_config.json"
+)
+
+// Settings are those of an image processor; NewSettings has the defaults. A caller may change MinPixels and MaxPixels.
 type Settings struct {
-	Patch, Merge, Frames int
+	Patch     int        // pixels, the side of a square patch
+	Merge     int        // patches, the side of the square that becomes one token
+	Frames    int        // images of a patch in time: a still one is repeated
+	MinPixels int        // of the resized image, about
+	MaxPixels int        // of the resized image, at most
+	Mean, Std [3]float64 // of red, green and blue, on a scale of 0 to 1
+	Rescale   float64    // makes 0 to 255 that scale
 }
 
-// ReadSettings returns those of a folder.
-func ReadSettings(string) (Settings, error) { return Settings{}, errors.New("picture: not yet") }
-
-// Tokens returns the rows and columns of an image's tokens.
-func (s Settings) Tokens(width, height int) (rows, columns int, err error) {
-	return height / (s.Patch * s.Merge), width / (s.Patch * s.Merge), nil
+// NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
+func NewSettings() Settings {
+	return Settings{
+		Patch: 14, Merge: 2, Frames: 2, MinPixels: 56 * 56, MaxPixels: 28 * 28 * 1280,
+		Mean: [3]float64{0.48145466, 0.4578275, 0.40821073}, Std: [3]float64{0.26862954, 0.26130258, 0.27577711},
+		Rescale: 1. / 255,
+	}
 }
 
-// Patches are an image's.
-type Patches struct {
-	Rows, Columns int
-	Values        []float32
+// ReadSettings reads the settings of the model folder dir: image_processor of processor_config.json or, without it,
+// preprocessor_config.json. Errors name the file and the key.
+func ReadSettings(dir string) (Settings, error) {
+	path := filepath.Join(dir, wholeFile)
+	var whole struct {
+		Image json.RawMessage `json:"image_processor"`
+	}
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+		if err := json.Unmarshal(data, &whole); err != nil {
+			return Settings{}, fmt.Errorf("%s: %w", path, err)
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return Settings{}, err
+	}
+	data = whole.Image
+	if data == nil {
+		path = filepath.Join(dir, imageFile)
+		if data, err = os.ReadFile(path); err != nil {
+			return Settings{}, fmt.Errorf("settings of the image processor: %w", err)
+		}
+	}
+	s, err := parseSettings(data)
+	if err != nil {
+		return Settings{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
 }
 
-// Patches returns those of a file.
-func (s Settings) Patches([]byte) (Patches, error) { return Patches{}, errors.New("picture: not yet") }
+// written are the keys of a file that count. Absent and null are the default.
+type written struct {
+	Type      *string             `json:"image_processor_type"`
+	Patch     *int                `json:"patch_size"`
+	Frames    *int                `json:"temporal_patch_size"`
+	Merge     *int                `json:"merge_size"`
+	Min       *int                `json:"min_pixels"`
+	Max       *int                `json:"max_pixels"`
+	Size      map[string]*float64 `json:"size"`
+	Mean      channels            `json:"image_mean"`
+	Std       channels            `json:"image_std"`
+	Factor    *float64            `json:"rescale_factor"`
+	Resample  *int                `json:"resample"`
+	Resize    *bool               `json:"do_resize"`
+	Rescale   *bool               `json:"do_rescale"`
+	Normalize *bool               `json:"do_normalize"`
+	ToRGB     *bool               `json:"do_convert_rgb"`
+}
+
+// channels is a number per channel, or one for all.
+type channels []float64
+
+func (c *channels) UnmarshalJSON(data []byte) error {
+	var one float64
+	if json.Unmarshal(data, &one) == nil && string(data) != "null" {
+		*c = channels{one, one, one}
+		return nil
+	}
+	var list []float64
+	if err := json.Unmarshal(data, &list); err != nil {
+		return errors.New("image_mean and image_std must be numbers or lists of 3 numbers")
+	}
+	*c = list
+	return nil
+}
+
+// bicubic is Pillow's number of the filter.
+const bicubic = 3
+
+// parseSettings reads the settings from JSON.
+func parseSettings(data []byte) (Settings, error) {
+	var w written
+	if err := json.Unmarshal(data, &w); err != nil {
+		return Settings{}, err
+	}
+	s := NewSettings()
+	if err := w.check(); err != nil {
+		return Settings{}, err
+	}
+	if err := w.sizes(&s); err != nil {
+		return Settings{}, err
+	}
+	set(&s.Patch, w.Patch)
+	set(&s.Frames, w.Frames)
+	set(&s.Merge, w.Merge)
+	set(&s.Rescale, w.Factor)
+	for _, x := range []struct {
+		key  string
+		from channels
+		to   *[3]float64
+	}{{"image_mean", w.Mean, &s.Mean}, {"image_std", w.Std, &s.Std}} {
+		if x.from == nil {
+			continue
+		}
+		if len(x.from) != 3 {
+			return Settings{}, fmt.Errorf("%s: has %d numbers, not one for each of 3 channels", x.key, len(x.from))
+		}
+		*x.to = [3]float64(x.from)
+	}
+	return s, s.Check()
+}
+
+// check refuses processors that compute something else.
+func (w *written) check() error {
+	if w.Type != nil {
+		switch *w.Type {
+		case "Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor":
+		case "Qwen2VLImageProcessorPil":
+			return fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of Pillow; "+
+				"Qwen2VLImageProcessor is, transformers' default", *w.Type)
+		default:
+			return fmt.Errorf("image_processor_type: %q is not supported, only Qwen2VLImageProcessor and "+
+				"Qwen2VLImageProcessorFast are", *w.Type)
+		}
+	}
+	if w.Resample != nil && *w.Resample != bicubic {
+		return fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is", *w.Resample)
+	}
+	for _, x := range []struct {
+		key string
+		on  *bool
+	}{{"do_resize", w.Resize}, {"do_rescale", w.Rescale}, {"do_normalize", w.Normalize}, {"do_convert_rgb", w.ToRGB}} {
+		if x.on != nil && !*x.on {
+			return fmt.Errorf("%s: false is not supported", x.key)
+		}
+	}
+	return nil
+}
+
+// sizes sets the range of sizes: min_pixels and max_pixels go before size, as in transformers.
+func (w *written) sizes(s *Settings) error {
+	for key, v := range w.Size {
+		if v == nil {
+			continue
+		}
+		n := int(*v)
+		if float64(n) != *v {
+			return fmt.Errorf("size: %s: %g is not a whole number of pixels", key, *v)
+		}
+		switch key {
+		case "shortest_edge", "min_pixels":
+			s.MinPixels = n
+		case "longest_edge", "max_pixels":
+			s.MaxPixels = n
+		default:
+			return fmt.Errorf("size: %s is not supported, only shortest_edge and longest_edge (in pixels of the area) are",
+				key)
+		}
+	}
+	set(&s.MinPixels, w.Min)
+	set(&s.MaxPixels, w.Max)
+	return nil
+}
+
+// set sets *to to *from unless from is nil.
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// Check reports settings that make no sense. It names keys as the file does.
+func (s Settings) Check() error {
+	for _, x := range []struct {
+		key     string
+		v, most int
+	}{{"patch_size", s.Patch, 1024}, {"merge_size", s.Merge, 64}, {"temporal_patch_size", s.Frames, 64}} {
+		if x.v < 1 || x.v > x.most {
+			return fmt.Errorf("%s: %d is not between 1 and %d", x.key, x.v, x.most)
+		}
+	}
+	if s.MinPixels < 1 || s.MinPixels > mostPixels {
+		return fmt.Errorf("min_pixels: %d is not between 1 and %d", s.MinPixels, mostPixels)
+	}
+	if s.MaxPixels < s.MinPixels {
+		return fmt.Errorf("max_pixels: %d is less than min_pixels, %d", s.MaxPixels, s.MinPixels)
+	}
+	if side := s.Patch * s.Merge; s.MaxPixels < side*side {
+		return fmt.Errorf("max_pixels: %d is less than one token's %d×%d pixels", s.MaxPixels, side, side)
+	}
+	if !(s.Rescale > 0) || math.IsInf(s.Rescale, 0) {
+		return fmt.Errorf("rescale_factor: %g is not positive", s.Rescale)
+	}
+	for c := range 3 {
+		if math.IsNaN(s.Mean[c]) || math.IsInf(s.Mean[c], 0) {
+			return fmt.Errorf("image_mean: %g is not a number", s.Mean[c])
+		}
+		if !(s.Std[c] > 0) || math.IsInf(s.Std[c], 0) {
+			return fmt.Errorf("image_std: %g is not positive", s.Std[c])
+		}
+	}
+	return nil
+}

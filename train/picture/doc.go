@@ -1,0 +1,12 @@
+// Package picture turns image files into the patches that the vision towers of Qwen2-VL, Qwen2.5-VL and Qwen3-VL read:
+// the arithmetic of transformers' Qwen2VLImageProcessor (Qwen2-VL, arXiv:2409.12191 §2.1).
+//
+//	file → RGB pixels, upright → resized to whole blocks → normalised → patches
+//
+// Pixels are Pillow's Image.convert("RGB"), turned upright by EXIF as the libraries datasets and transformers do when
+// they load a file. Transparency is dropped, not laid on a background, as Pillow does. Everything up to the resized
+// pixels is integer arithmetic, and the rest is one rounding per step of float32: results do not depend on threads or
+// the machine.
+//
+// Videos, colour profiles and animations are not read; of a GIF or PNG animation, the first image is.
+package picture

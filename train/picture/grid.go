@@ -1,0 +1,67 @@
+package picture
+
+import (
+	"fmt"
+	"math"
+)
+
+// mostPixels is the largest image that is read or made: 300 MB of pixels. Files of a few kilobytes can claim more.
+const mostPixels = 100_000_000
+
+// mostStretched is how many times longer than wide an image may be, as in transformers.
+const mostStretched = 200
+
+// Grid returns how many patches an image has after resizing. Both are multiples of Merge.
+func (s Settings) Grid(width, height int) (rows, columns int, err error) {
+	h, w, err := s.resized(height, width)
+	if err != nil {
+		return 0, 0, err
+	}
+	return h / s.Patch, w / s.Patch, nil
+}
+
+// Tokens returns how many tokens an image becomes.
+func (s Settings) Tokens(width, height int) (rows, columns int, err error) {
+	rows, columns, err = s.Grid(width, height)
+	if err != nil {
+		return 0, 0, err
+	}
+	return rows / s.Merge, columns / s.Merge, nil
+}
+
+// resized returns the height and width to resize an image to, transformers' smart_resize: multiples of a token's side
+// f = Patch·Merge close to the image's own, with an area of MinPixels to MaxPixels.
+//
+//	h' = f·round(h/f)                                          halves to even
+//	h' = max(f, f·⌊h/(β·f)⌋)  where h'·w' > MaxPixels,  β = √(h·w/MaxPixels)
+//	h' = f·⌈h·β/f⌉            where h'·w' < MinPixels,  β = √(MinPixels/(h·w))
+func (s Settings) resized(height, width int) (h, w int, err error) {
+	if err := s.Check(); err != nil {
+		return 0, 0, err
+	}
+	if height < 1 || width < 1 || height > mostPixels/width {
+		return 0, 0, fmt.Errorf("an image of %d×%d pixels: it must have between 1 and %d million", width, height,
+			mostPixels/1_000_000)
+	}
+	long, short := max(height, width), min(height, width)
+	if long > mostStretched*short {
+		return 0, 0, fmt.Errorf("an image of %d×%d pixels: one side must not be more than %d times the other", width,
+			height, mostStretched)
+	}
+	f := float64(s.Patch * s.Merge)
+	y, x := float64(height), float64(width)
+	hh, ww := math.RoundToEven(y/f)*f, math.RoundToEven(x/f)*f
+	switch area := hh * ww; {
+	case area > float64(s.MaxPixels):
+		beta := math.Sqrt(y * x / float64(s.MaxPixels))
+		hh, ww = max(f, math.Floor(y/beta/f)*f), max(f, math.Floor(x/beta/f)*f)
+	case area < float64(s.MinPixels):
+		beta := math.Sqrt(float64(s.MinPixels) / (y * x))
+		hh, ww = math.Ceil(y*beta/f)*f, math.Ceil(x*beta/f)*f
+	}
+	if hh*ww > mostPixels {
+		return 0, 0, fmt.Errorf("an image of %d×%d pixels would be resized to %.0f×%.0f, more than %d million pixels",
+			width, height, ww, hh, mostPixels/1_000_000)
+	}
+	return int(hh), int(ww), nil
+}

@@ -1,0 +1,66 @@
+package picture
+
+// Patches are an image's patches, as a vision tower reads them. Nobody changes Values.
+type Patches struct {
+	Rows, Columns int // of patches
+	// Values is [Rows·Columns][3][Frames][Patch][Patch]. The patches of a token follow each other: the order is
+	// [Rows/Merge][Columns/Merge][Merge][Merge].
+	Values []float32
+}
+
+// Patches decodes an image file and makes its patches. A still image is repeated Frames times.
+func (s Settings) Patches(encoded []byte) (Patches, error) {
+	if err := s.Check(); err != nil {
+		return Patches{}, err
+	}
+	m, err := decode(encoded)
+	if err != nil {
+		return Patches{}, err
+	}
+	h, w, err := s.resized(m.height, m.width)
+	if err != nil {
+		return Patches{}, err
+	}
+	return s.cut(m.resize(w, h)), nil
+}
+
+// cut makes the patches of a resized image.
+func (s Settings) cut(m bitmap) Patches {
+	table := s.levels()
+	rows, columns := m.height/s.Patch, m.width/s.Patch
+	area := s.Patch * s.Patch
+	values := make([]float32, 3*s.Frames*area*rows*columns)
+	at := 0
+	for i := range rows * columns {
+		token, part := i/(s.Merge*s.Merge), i%(s.Merge*s.Merge)
+		y := s.Patch * (token/(columns/s.Merge)*s.Merge + part/s.Merge)
+		x := s.Patch * (token%(columns/s.Merge)*s.Merge + part%s.Merge)
+		for c := range 3 {
+			first := values[at:][:area]
+			for j := range s.Patch {
+				row := m.row(y + j)[3*x+c:]
+				for k := range s.Patch {
+					first[j*s.Patch+k] = table[c][row[3*k]]
+				}
+			}
+			for f := 1; f < s.Frames; f++ {
+				copy(values[at+f*area:], first)
+			}
+			at += s.Frames * area
+		}
+	}
+	return Patches{rows, columns, values}
+}
+
+// levels returns the value of each channel's 256 levels v, (v·Rescale - Mean)/Std in float32, rounded where transformers
+// rounds: it folds Rescale into the others, (v - Mean/Rescale)/(Std/Rescale).
+func (s Settings) levels() (table [3][256]float32) {
+	inverse := float32(1 / s.Rescale)
+	for c := range table {
+		mean, std := float32(float32(s.Mean[c])*inverse), float32(float32(s.Std[c])*inverse)
+		for v := range 256 {
+			table[c][v] = float32(float32(v)-mean) / std
+		}
+	}
+	return table
+}

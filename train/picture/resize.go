@@ -1,0 +1,128 @@
+package picture
+
+import "math"
+
+// axis has the weights that resize one axis: output i is the weighted sum of count[i] inputs from first[i] on, with
+// weights k[i·taps:], in units of 2^-shift.
+type axis struct {
+	first, count []int
+	k            []int32
+	taps         int
+	shift        int
+}
+
+// newAxis returns the weights of bicubic resizing from in to out samples, with a filter as wide as an output sample
+// where it shrinks (antialiasing): torch's _compute_indices_weights_aa. The fixed point has as many bits, up to 22, as
+// keep the largest weight within an int16.
+func newAxis(in, out int) axis {
+	scale := float64(in) / float64(out)
+	wide := max(scale, 1)
+	support := 2 * wide
+	a := axis{make([]int, out), make([]int, out), nil, int(math.Ceil(support))*2 + 1, 0}
+	exact := make([]float64, out*a.taps)
+	most := 0.0
+	for i := range out {
+		center := (float64(i) + 0.5) * scale
+		first := max(int(center-support+0.5), 0)
+		count := min(min(int(center+support+0.5), in)-first, a.taps)
+		w := exact[i*a.taps:][:count]
+		sum := 0.0
+		for j := range w {
+			w[j] = cubic((float64(j+first) - center + 0.5) * (1 / wide))
+			sum += w[j]
+		}
+		for j := range w {
+			w[j] /= sum
+			most = max(most, w[j])
+		}
+		a.first[i], a.count[i] = first, count
+	}
+	for a.shift < 22 && int(0.5+float64(most*float64(int(2)<<a.shift))) < 1<<15 {
+		a.shift++
+	}
+	a.k = make([]int32, len(exact))
+	for i, w := range exact {
+		a.k[i] = int32(math.Copysign(0.5, w) + float64(w*float64(int(1)<<a.shift)))
+	}
+	return a
+}
+
+// cubic is Keys' convolution kernel with a = -1/2 (R. Keys, "Cubic Convolution Interpolation for Digital Image
+// Processing", 1981, eq. 15).
+func cubic(x float64) float64 {
+	const a = -0.5
+	x = math.Abs(x)
+	switch {
+	case x < 1:
+		return float64(float64(float64(float64((a+2)*x)-(a+3))*x)*x) + 1
+	case x < 2:
+		return float64((float64((float64((x-5)*x)+8)*x) - 4) * a)
+	}
+	return 0
+}
+
+// resize returns an image of w by h pixels: rows first, rounded to uint8, then columns. A side that stays is not
+// filtered. The pixels equal torchvision's, which transformers 5 resizes with unless told otherwise. Pillow has weights
+// of 22 bits: up to 1 % of its values differ, by 1 or 2. Where Pillow 13 resizes columns first, 20 % of a noisy image's
+// differ, by up to 23.
+func (m bitmap) resize(w, h int) bitmap {
+	if w != m.width {
+		m = m.across(newAxis(m.width, w), w)
+	}
+	if h != m.height {
+		m = m.down(newAxis(m.height, h), h)
+	}
+	return m
+}
+
+// across resizes rows to w pixels.
+func (m bitmap) across(a axis, w int) bitmap {
+	out := bitmap{w, m.height, make([]uint8, 3*w*m.height)}
+	half := int32(1) << (a.shift - 1)
+	for y := range m.height {
+		row, dst := m.row(y), out.row(y)
+		for x := range w {
+			k := a.k[x*a.taps:][:a.count[x]]
+			src := row[3*a.first[x]:][:3*len(k)]
+			r, g, b := half, half, half
+			for _, c := range k {
+				r += c * int32(src[0])
+				g += c * int32(src[1])
+				b += c * int32(src[2])
+				src = src[3:]
+			}
+			p := dst[3*x:][:3]
+			p[0], p[1], p[2] = clamp(r>>a.shift), clamp(g>>a.shift), clamp(b>>a.shift)
+		}
+	}
+	return out
+}
+
+// down resizes columns to h pixels.
+func (m bitmap) down(a axis, h int) bitmap {
+	out := bitmap{m.width, h, make([]uint8, 3*m.width*h)}
+	sums := make([]int32, 3*m.width)
+	for y := range h {
+		for i := range sums {
+			sums[i] = 1 << (a.shift - 1)
+		}
+		for j, c := range a.k[y*a.taps:][:a.count[y]] {
+			row := m.row(a.first[y] + j)[:len(sums)]
+			for i := range sums {
+				sums[i] += c * int32(row[i])
+			}
+		}
+		dst := out.row(y)[:len(sums)]
+		for i, v := range sums {
+			dst[i] = clamp(v >> a.shift)
+		}
+	}
+	return out
+}
+
+func clamp(v int32) uint8 {
+	if uint32(v) > 255 {
+		return uint8(^(v >> 31))
+	}
+	return uint8(v)
+}

@@ -1,0 +1,96 @@
+package picture
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	qwen2 = `{"min_pixels": 3136, "max_pixels": 12845056, "patch_size": 14, "temporal_patch_size": 2, "merge_size": 2,
+		"image_mean": [0.48145466, 0.4578275, 0.40821073], "image_std": [0.26862954, 0.26130258, 0.27577711],
+		"image_processor_type": "Qwen2VLImageProcessor", "processor_class": "Qwen2VLProcessor"}`
+	qwen3 = `{"size": {"longest_edge": 16777216, "shortest_edge": 65536}, "patch_size": 16, "temporal_patch_size": 2,
+		"merge_size": 2, "image_mean": [0.5, 0.5, 0.5], "image_std": 0.5, "do_resize": null,
+		"image_processor_type": "Qwen2VLImageProcessorFast", "processor_class": "Qwen3VLProcessor"}`
+)
+
+func settingsOfQwen3() Settings {
+	s := NewSettings()
+	s.Patch, s.MinPixels, s.MaxPixels = 16, 65536, 16777216
+	s.Mean, s.Std = [3]float64{0.5, 0.5, 0.5}, [3]float64{0.5, 0.5, 0.5}
+	return s
+}
+
+func TestReadSettings(t *testing.T) {
+	large := NewSettings()
+	large.MaxPixels = 12845056
+	both := NewSettings() // min_pixels and max_pixels go before size
+	both.MinPixels, both.MaxPixels = 1000, 100000
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  Settings
+	}{
+		{"Qwen2-VL", map[string]string{imageFile: qwen2}, large},
+		{"Qwen3-VL", map[string]string{imageFile: qwen3}, settingsOfQwen3()},
+		{"defaults", map[string]string{imageFile: `{}`}, NewSettings()},
+		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
+		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
+			settingsOfQwen3()},
+		{"both sizes", map[string]string{imageFile: `{"min_pixels": 1000, "max_pixels": 100000,
+			"size": {"shortest_edge": 5, "longest_edge": 6}}`}, both},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range tt.files {
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := ReadSettings(dir)
+			if err != nil || got != tt.want {
+				t.Errorf("got %+v, %v, want %+v", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadSettingsRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"resample": 2}`:                                      "resample: 2 is not supported",
+		`{"image_processor_type": "LlavaNext"}`:                `image_processor_type: "LlavaNext" is not supported`,
+		`{"image_processor_type": "Qwen2VLImageProcessorPil"}`: "its pixels depend on the release of Pillow",
+		`{"do_resize": false}`:                                 "do_resize: false is not supported",
+		`{"do_rescale": false}`:                                "do_rescale: false",
+		`{"do_normalize": false}`:                              "do_normalize: false",
+		`{"do_convert_rgb": false}`:                            "do_convert_rgb: false",
+		`{"image_mean": [1, 2]}`:                               "image_mean: has 2 numbers",
+		`{"image_mean": "x"}`:                                  "image_mean",
+		`{"image_std": [1, 0, 1]}`:                             "image_std: 0 is not positive",
+		`{"patch_size": 0}`:                                    "patch_size: 0",
+		`{"merge_size": -1}`:                                   "merge_size: -1",
+		`{"temporal_patch_size": 1000}`:                        "temporal_patch_size: 1000",
+		`{"size": {"height": 224, "width": 224}}`:              "is not supported, only shortest_edge",
+		`{"size": {"shortest_edge": 1.5}}`:                     "1.5 is not a whole number",
+		`{"min_pixels": 0}`:                                    "min_pixels: 0",
+		`{"min_pixels": 5000, "max_pixels": 4000}`:             "max_pixels: 4000 is less than min_pixels, 5000",
+		`{"min_pixels": 1, "max_pixels": 100}`:                 "max_pixels: 100 is less than one token's 28×28",
+		`{"rescale_factor": 0}`:                                "rescale_factor: 0",
+		`{"patch_size": "14"}`:                                 "patch_size",
+		`{`:                                                    "unexpected end",
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, imageFile), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := ReadSettings(dir)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), imageFile) {
+			t.Errorf("%s: error %v, want one with %q and the file", text, err, want)
+		}
+	}
+	if _, err := ReadSettings(t.TempDir()); err == nil || !strings.Contains(err.Error(), imageFile) {
+		t.Errorf("an empty folder: error %v", err)
+	}
+}
