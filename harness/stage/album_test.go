@@ -1,0 +1,84 @@
+package stage
+
+import (
+	"bytes"
+	"image"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"exp/train/rollout"
+)
+
+func pngBytes(t *testing.T, width, height int, gray uint8) []byte {
+	t.Helper()
+	im := image.NewGray(image.Rect(0, 0, width, height))
+	for i := range im.Pix {
+		im.Pix[i] = gray + uint8(i)
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, im); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// An album holds each image of the problems once, in their order, and none of problems that were left out.
+func TestAlbum(t *testing.T) {
+	w, err := newAlbumWriter(filepath.Join(t.TempDir(), "new"), func([]byte) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	files := [][]byte{pngBytes(t, 30, 20, 1), pngBytes(t, 31, 20, 2), pngBytes(t, 32, 21, 3)}
+	var pics []rollout.Picture
+	for _, b := range append(files, files[0]) {
+		pic, err := w.take(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pics = append(pics, pic)
+	}
+	if pics[3].Digest != pics[0].Digest || pics[2].Width != 32 || pics[2].Height != 21 || pics[2].Format != "png" {
+		t.Errorf("pictures %v", pics)
+	}
+	problems := []rollout.Problem{{Images: pics[2:3]}, {}, {Images: []rollout.Picture{pics[0], pics[2]}}}
+	if n := w.show(problems); n != 3 {
+		t.Errorf("%d images shown, want 3", n)
+	}
+	var b bytes.Buffer
+	if err := w.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "album")
+	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	a, err := OpenAlbum(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if diff := cmp.Diff([]string{pics[2].Digest + ".png", pics[0].Digest + ".png"}, a.Names()); diff != "" {
+		t.Errorf("names (-want +got)\n%s", diff)
+	}
+	for _, i := range []int{0, 2} {
+		if got, err := a.Bytes(pics[i].Digest); err != nil || !bytes.Equal(got, files[i]) {
+			t.Errorf("image %d: %d bytes, %v; want %d", i, len(got), err, len(files[i]))
+		}
+	}
+	if _, err := a.Bytes(pics[1].Digest); err == nil {
+		t.Error("an image that no problem shows is there")
+	}
+	broken := bytes.Replace(b.Bytes(), files[2], append([]byte("x"), files[2][1:]...), 1)
+	if err := os.WriteFile(path, broken, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Bytes(pics[2].Digest); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("damaged: %v", err)
+	}
+}
