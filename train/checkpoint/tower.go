@@ -10,6 +10,7 @@ import (
 
 	"exp/kernels"
 	"exp/kernels/heap"
+	"exp/train/model"
 	"exp/train/vision"
 )
 
@@ -118,6 +119,20 @@ func (t *Tensors) loadTower(be kernels.Backend, c vision.Config) (*vision.Tower,
 			return nil
 		})
 	})
+}
+
+// towerNotes describes the vision tower of a folder whose model reads images.
+func towerNotes(dir string, c model.Config) []string {
+	if !c.ReadsImages() {
+		return nil
+	}
+	x, err := readTower(dir)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return []string{fmt.Sprintf("with a vision tower of %s of width %d, %d heads, feed-forward %d, %d parameters, "+
+		"which is not listed: a token is %d·%d patches of %d·%d pixels", layerCount(x.Layers), x.Width, x.Heads,
+		x.FFN, x.Params(), x.Merge, x.Merge, x.Patch, x.Patch)}
 }
 
 // processorFiles are files of a model of text and images that say how its inputs become tokens and patches, besides

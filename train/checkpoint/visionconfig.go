@@ -107,11 +107,11 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		Patch: 14, Frames: 2, Merge: 2, Out: 3584}
 	switch x.tower {
 	case vision.Qwen2VL:
-		ratio := 4.0
+		ratio := 4
 		in.get("embed_dim", &c.Width)
 		in.get("hidden_size", &c.Out)
 		in.get("mlp_ratio", &ratio)
-		c.FFN = int(min(float64(c.Width)*ratio, maxFFN+1))
+		c.FFN = min(max(c.Width, 0), maxFFN+1) * min(max(ratio, 0), 1<<10)
 	case vision.Qwen25VL:
 		c.Width, c.FFN, c.Activation, c.Full = 3584, 3420, vision.SiLU, []int{7, 15, 23, 31}
 		window := 112
@@ -170,6 +170,14 @@ func (r *settings) boundTower(c vision.Config) {
 	}
 	if c.Channels != 3 {
 		r.problem("in_channels is %d: images have 3", c.Channels)
+	}
+	if rope := r.inner("rope_parameters"); rope != nil {
+		kind, theta := "axial", 1e4
+		rope.maybe("rope_type", &kind)
+		if rope.maybe("rope_theta", &theta); kind != "axial" || theta != 1e4 {
+			r.problem("rope_parameters: type %q and theta %g: only axial with theta 10000 is supported", kind, theta)
+		}
+		r.take("rope_parameters", rope)
 	}
 	if r.has(quantization) {
 		r.problem("%s: a quantized vision tower is not supported", quantization)

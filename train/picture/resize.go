@@ -3,7 +3,7 @@ package picture
 import "math"
 
 // axis has the weights that resize one axis: output i is the weighted sum of count[i] inputs from first[i] on, with
-// weights k[i·taps:], in units of 2^-shift.
+// weights k[i·taps:], in units of 2^-shift. taps is a multiple of 4; unused weights are 0.
 type axis struct {
 	first, count []int
 	k            []int32
@@ -18,13 +18,14 @@ func newAxis(in, out int) axis {
 	scale := float64(in) / float64(out)
 	wide := max(scale, 1)
 	support := 2 * wide
-	a := axis{make([]int, out), make([]int, out), nil, int(math.Ceil(support))*2 + 1, 0}
+	limit := int(math.Ceil(support))*2 + 1
+	a := axis{make([]int, out), make([]int, out), nil, (limit + 3) / 4 * 4, 0}
 	exact := make([]float64, out*a.taps)
 	most := 0.0
 	for i := range out {
 		center := (float64(i) + 0.5) * scale
 		first := max(int(center-support+0.5), 0)
-		count := min(min(int(center+support+0.5), in)-first, a.taps)
+		count := min(min(int(center+support+0.5), in)-first, limit)
 		w := exact[i*a.taps:][:count]
 		sum := 0.0
 		for j := range w {
@@ -77,19 +78,21 @@ func (m bitmap) resize(w, h int) bitmap {
 
 // across resizes rows to w pixels.
 func (m bitmap) across(a axis, w int) bitmap {
-	out := bitmap{w, m.height, make([]uint8, 3*w*m.height)}
+	out := newBitmap(w, m.height)
 	half := int32(1) << (a.shift - 1)
+	row := make([]uint8, 3*m.width+9) // unused weights read up to 3 pixels more
 	for y := range m.height {
-		row, dst := m.row(y), out.row(y)
+		copy(row, m.row(y))
+		dst := out.row(y)
 		for x := range w {
-			k := a.k[x*a.taps:][:a.count[x]]
+			k := a.k[x*a.taps:][:(a.count[x]+3)/4*4]
 			src := row[3*a.first[x]:][:3*len(k)]
 			r, g, b := half, half, half
-			for _, c := range k {
-				r += c * int32(src[0])
-				g += c * int32(src[1])
-				b += c * int32(src[2])
-				src = src[3:]
+			for len(k) >= 4 && len(src) >= 12 {
+				r += k[0]*int32(src[0]) + k[1]*int32(src[3]) + k[2]*int32(src[6]) + k[3]*int32(src[9])
+				g += k[0]*int32(src[1]) + k[1]*int32(src[4]) + k[2]*int32(src[7]) + k[3]*int32(src[10])
+				b += k[0]*int32(src[2]) + k[1]*int32(src[5]) + k[2]*int32(src[8]) + k[3]*int32(src[11])
+				k, src = k[4:], src[12:]
 			}
 			p := dst[3*x:][:3]
 			p[0], p[1], p[2] = clamp(r>>a.shift), clamp(g>>a.shift), clamp(b>>a.shift)
@@ -100,19 +103,23 @@ func (m bitmap) across(a axis, w int) bitmap {
 
 // down resizes columns to h pixels.
 func (m bitmap) down(a axis, h int) bitmap {
-	out := bitmap{m.width, h, make([]uint8, 3*m.width*h)}
-	sums := make([]int32, 3*m.width)
+	out := newBitmap(m.width, h)
+	n := 3 * m.width
+	sums := make([]int32, n)
 	for y := range h {
 		for i := range sums {
 			sums[i] = 1 << (a.shift - 1)
 		}
-		for j, c := range a.k[y*a.taps:][:a.count[y]] {
-			row := m.row(a.first[y] + j)[:len(sums)]
+		k := a.k[y*a.taps:]
+		for j := 0; j < a.count[y]; j += 4 {
+			row := func(i int) []uint8 { return m.row(min(a.first[y]+j+i, m.height-1))[:n] }
+			r0, r1, r2, r3 := row(0), row(1), row(2), row(3)
+			k0, k1, k2, k3 := k[j], k[j+1], k[j+2], k[j+3]
 			for i := range sums {
-				sums[i] += c * int32(row[i])
+				sums[i] += k0*int32(r0[i]) + k1*int32(r1[i]) + k2*int32(r2[i]) + k3*int32(r3[i])
 			}
 		}
-		dst := out.row(y)[:len(sums)]
+		dst := out.row(y)[:n]
 		for i, v := range sums {
 			dst[i] = clamp(v >> a.shift)
 		}

@@ -30,8 +30,7 @@ type Gallery struct {
 // shown is an image and, while they are kept, its features.
 type shown struct {
 	model.Image
-	width, height int // pixels
-	read          func() ([]byte, error)
+	read func() ([]byte, error)
 
 	mu       sync.Mutex // of who computes the features
 	features []float32  // guarded by the gallery's mu
@@ -64,8 +63,7 @@ func (g *Gallery) Add(digest string, width, height int, read func() ([]byte, err
 		return model.Image{}, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d",
 			math.MaxInt32-g.first(), n)
 	}
-	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, width: width, height: height,
-		read: read}
+	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, read: read}
 	g.next += n
 	g.images, g.byDigest[digest] = append(g.images, x), x
 	return x.Image, nil

@@ -111,6 +111,14 @@ def jpegs():
     save("saturated.jpg", np.where(pattern(40, 40) > 127, 255, 0).astype(np.uint8), "JPEG", quality=40)
     save("kept.jpg", big, "JPEG", keep_rgb=True)
     save("cmyk.jpg", Image.fromarray(np.concatenate([big, big[::-1, ::-1, :1] // 2], -1), "CMYK"), "JPEG")
+    adobe = files["cmyk.jpg"].index(b"Adobe")
+    ycck = bytearray(files["cmyk.jpg"])
+    ycck[adobe + 11] = 2
+    add("ycck.jpg", bytes(ycck))
+    add("cmykplain.jpg", files["cmyk.jpg"].replace(b"Adobe", b"adobe"))
+    add("rgbplain.jpg", files["kept.jpg"].replace(b"Adobe", b"adobe"))
+    add("yccplain.jpg", files["75x58-422.jpg"].replace(b"JFIF", b"jfif"))
+    add("trailing.jpg", files["75x58-420.jpg"][:-2] + b"junk after the last block")
     for name, sub in ("444", 0), ("422", 1), ("420", 2):
         save(f"progressive{name}.jpg", big, "JPEG", subsampling=sub, progressive=True)
     save("progressivegrey.jpg", Image.fromarray(big).convert("L"), "JPEG", progressive=True)
