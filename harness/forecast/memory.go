@@ -27,11 +27,15 @@ import (
 // have none.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew,
 	at stage.Placement) (device, host []Part) {
+	var tower parts
+	if kind == config.Train || kind == config.SFT && !c.SFT.OnConversations() || !kind.Facts().Learns {
+		tower.add("vision tower", int(stage.TowerBytes(c)))
+	}
 	if kind == config.EvalGen {
-		return evalMemory(c, arch, longest, at), nil
+		return append(evalMemory(c, arch, longest, at), tower...), nil
 	}
 	if kind == config.PassRate {
-		return ratingMemory(c, arch, longest, w, at), nil
+		return append(ratingMemory(c, arch, longest, w, at), tower...), nil
 	}
 	var parts, pinned parts
 	add := parts.add
@@ -85,7 +89,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	}
 	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.Tensor, operand, copies, w.Learns)
 	add(string(kernels.ScratchRoom), max(scratch, teaching, judging))
-	return parts, pinned
+	return append(parts, tower...), pinned
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.

@@ -115,6 +115,24 @@ func (g *gallery) add(pic rollout.Picture) (model.Image, error) {
 	})
 }
 
+// TowerBytes returns the memory of the vision tower's weights, which a stage loads if its problems show images; 0 for
+// a model of text alone, and for one that cannot be read, which the plan reports.
+func TowerBytes(c *config.Run) int64 {
+	if !ReadsImages(c) {
+		return 0
+	}
+	tower, _, err := checkpoint.ReadVision(c.Model.Base)
+	if err != nil {
+		return 0
+	}
+	t, err := checkpoint.OpenTower(c.Model.Base)
+	if err != nil {
+		return 0
+	}
+	defer t.Close()
+	return tower.WeightBytes(t.Frozen())
+}
+
 // shown gives a model the images of the stage's problems, if there are any.
 func (e *Env) shown(m *model.Model) *model.Model {
 	if e.images != nil {
