@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"exp/eval/suite"
+	"exp/experiments/blob"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/dataset"
@@ -176,7 +177,7 @@ func TestImages(t *testing.T) {
 	res, q := l.execute(p)
 	t.Logf("warnings %q", q.warnings)
 	out := l.outputs(res.Run.ID)
-	a, err := stage.OpenAlbum(l.db.Blobs.Path(out["prepare[]/images"]))
+	a, err := blob.OpenAlbum(l.db.Blobs.Path(out["prepare[]/images"]))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,19 +3,15 @@ package stage
 import (
 	"archive/tar"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"slices"
 
-	"exp/experiments/ident"
 	"exp/harness/dataset"
 	"exp/train/rollout"
 )
 
-// An album is the blob with the images of a run's problems, an uncompressed tar: a file DIGEST.FORMAT for each
-// different image, in the order in which problems first show it. Problems name their images by digest, so the album
-// adds nothing to a stage's id.
+// The images of a run's problems are a blob.Album, in the order in which problems first show them. Problems name their
+// images by digest, so the album adds nothing to a stage's id.
 
 // albumWriter keeps the images of rows in a file until it is known which problems stay. Not safe for concurrent use.
 type albumWriter struct {
@@ -102,68 +98,4 @@ func (e *Env) putAlbum(w *albumWriter) (list []Output, err error) {
 	}
 	d, size, err := e.Blobs.PutWritten(w.write)
 	return []Output{{Role: RoleImages, Digest: d, Size: size, Kind: "images"}}, err
-}
-
-// Album reads the images of a run's problems. Safe for concurrent use.
-type Album struct {
-	f     *os.File
-	names []string        // of the files, in order
-	at    map[string]span // by digest
-}
-
-// OpenAlbum opens an album's file.
-func OpenAlbum(path string) (*Album, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	a := &Album{f: f, at: map[string]span{}}
-	for tr := tar.NewReader(f); ; {
-		h, err := tr.Next()
-		if err == io.EOF {
-			return a, nil
-		}
-		if err == nil {
-			var at int64
-			if at, err = f.Seek(0, io.SeekCurrent); err == nil {
-				digest, _, _ := cutLast(h.Name, '.')
-				a.names, a.at[digest] = append(a.names, h.Name), span{at, h.Size}
-			}
-		}
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("album of images: %w", err), f.Close())
-		}
-	}
-}
-
-// cutLast cuts a text at the last c.
-func cutLast(text string, c byte) (before, after string, found bool) {
-	for i := len(text) - 1; i >= 0; i-- {
-		if text[i] == c {
-			return text[:i], text[i+1:], true
-		}
-	}
-	return text, "", false
-}
-
-// Close closes the file.
-func (a *Album) Close() error { return a.f.Close() }
-
-// Names lists the files, DIGEST.FORMAT.
-func (a *Album) Names() []string { return slices.Clone(a.names) }
-
-// Bytes returns the file of an image, compared with its digest.
-func (a *Album) Bytes(digest string) ([]byte, error) {
-	s, ok := a.at[digest]
-	if !ok {
-		return nil, fmt.Errorf("the run's images have none with digest %s", digest)
-	}
-	b := make([]byte, s.size)
-	if _, err := a.f.ReadAt(b, s.start); err != nil {
-		return nil, fmt.Errorf("image %s: %w", digest, err)
-	}
-	if got := ident.Sum(b).String(); got != digest {
-		return nil, fmt.Errorf("image %s is damaged: its digest is %s", digest, got)
-	}
-	return b, nil
 }

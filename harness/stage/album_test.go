@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/experiments/blob"
 	"exp/train/rollout"
 )
 
@@ -58,7 +59,7 @@ func TestAlbum(t *testing.T) {
 	if err := os.WriteFile(path, b.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	a, err := OpenAlbum(path)
+	a, err := blob.OpenAlbum(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +71,9 @@ func TestAlbum(t *testing.T) {
 		if got, err := a.Bytes(pics[i].Digest); err != nil || !bytes.Equal(got, files[i]) {
 			t.Errorf("image %d: %d bytes, %v; want %d", i, len(got), err, len(files[i]))
 		}
+	}
+	if got := a.Find(pics[0].Digest[:8]); got != pics[0].Digest+".png" || a.Find(pics[1].Digest[:8]) != "" {
+		t.Errorf("found %q", got)
 	}
 	if _, err := a.Bytes(pics[1].Digest); err == nil {
 		t.Error("an image that no problem shows is there")

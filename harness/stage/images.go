@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"exp/experiments/blob"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/prompt"
@@ -23,7 +24,7 @@ const imageRoom = 2 << 30
 type gallery struct {
 	*vision.Gallery
 	tower *vision.Tower
-	album *Album
+	album *blob.Album
 }
 
 func (g *gallery) close() {
@@ -93,7 +94,7 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	}
 	path, err := e.inputPath(in, RoleImages)
 	if err == nil {
-		g.album, err = OpenAlbum(path)
+		g.album, err = blob.OpenAlbum(path)
 	}
 	if err != nil {
 		g.close()
