@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,17 +29,30 @@ type episode struct {
 
 	asking atomic.Int32 // requests that wait for answers
 	heard  atomic.Int64 // when the program was last heard of, in nanoseconds of the clock
-	mu     sync.Mutex   // one request at a time
+
+	mu      sync.Mutex // of what follows
+	strands map[string]*strand
+	begun   int // conversations, if all are learned from
+	over    bool
+}
+
+// strand is a part of an episode whose requests are answered one after another: those of a conversation that the
+// program names (metadata.conversation), or, with an empty name, all others. Strands do not wait for each other, and
+// what comes of one does not depend on others.
+type strand struct {
+	*episode
+	name string
+	mu   sync.Mutex // one request at a time
 	state
 	before state // before the last answer
 }
 
-// state holds the progress of an episode.
+// state holds the progress of a strand.
 type state struct {
 	talks  []talk         // that are learned from, in the order in which they began
 	final  int            // the one with the last turn
 	finish rollout.Finish // if nothing follows
-	turns  int            // of the whole episode, also of conversations that are not learned from
+	turns  int            // of the whole strand, also of conversations that are not learned from
 	calls  int            // that the policy's answers made
 }
 
@@ -49,7 +64,7 @@ type talk struct {
 
 // begin opens an episode for requests.
 func (a *Agent) begin(ctx context.Context, e rollout.Episode) *episode {
-	x := &episode{a: a, e: e, key: rand.Text()}
+	x := &episode{a: a, e: e, key: rand.Text(), strands: map[string]*strand{}}
 	x.ctx, x.cancel = context.WithCancel(ctx)
 	x.heard.Store(time.Now().UnixNano())
 	a.mu.Lock()
@@ -67,20 +82,88 @@ func (x *episode) end() rollout.Completion {
 	delete(x.a.open, x.key)
 	x.a.mu.Unlock()
 	x.cancel()
-	x.mu.Lock() // the last request has ended
-	defer x.mu.Unlock()
+	x.mu.Lock()
+	x.over = true
+	x.mu.Unlock()
 	return x.completion()
 }
 
-// completion returns all conversations as one completion; the zero value if there are none.
+// completion returns all conversations of an episode that is over as one completion; the zero value if there are none.
+// Those without a name come first, and one of them has the last turn, if there are any; then the others by name,
+// shorter names first.
 func (x *episode) completion() rollout.Completion {
-	list := make([]rollout.Completion, len(x.talks))
-	for i := range x.talks {
-		list[i] = x.talks[i].c
+	names := slices.SortedFunc(maps.Keys(x.strands), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	var list []rollout.Completion
+	var finish rollout.Finish
+	final := 0
+	for _, name := range names {
+		s := x.strands[name]
+		s.mu.Lock() // its last request has ended
+		if own := x.strands[""]; own == nil || s == own || len(own.talks) == 0 {
+			final, finish = len(list)+s.final, s.finish
+		}
+		for i := range s.talks {
+			list = append(list, s.talks[i].c)
+		}
+		s.mu.Unlock()
 	}
-	c := rollout.Join(list, x.final)
-	c.Finish = x.finish
+	c := rollout.Join(list, min(final, max(0, len(list)-1)))
+	c.Finish = finish
 	return c
+}
+
+// mostName is the longest name of a conversation, in bytes.
+const mostName = 100
+
+// short returns the beginning of a name.
+func short(name string) string {
+	if len(name) > mostName {
+		return strings.ToValidUTF8(name[:mostName/2], "") + "…"
+	}
+	return name
+}
+
+// strand returns the strand with a name, or with none.
+func (x *episode) strand(name string) (*strand, error) {
+	if name != "" && x.a.o.Conversations != All {
+		return nil, openai.Bad("metadata", "metadata names the conversation %q, and rollout.tools.conversations is "+
+			"not all", short(name))
+	}
+	if len(name) > mostName {
+		return nil, openai.Bad("metadata", "metadata names the conversation %q: a name has at most %d bytes",
+			short(name), mostName)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return nil, errOver
+	}
+	s := x.strands[name]
+	if s == nil {
+		s = &strand{episode: x, name: name}
+		x.strands[name] = s
+	}
+	return s, nil
+}
+
+// several reports whether there may be several conversations.
+func (x *episode) several() bool { return x.a.o.Conversations == Last || x.a.o.Conversations == All }
+
+// starts counts n further conversations, or fewer if n is negative, if all are learned from. It reports whether there
+// may be so many.
+func (x *episode) starts(n int) bool {
+	if x.a.o.Conversations != All {
+		return true
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.begun+n > x.a.o.MaxConversations {
+		return false
+	}
+	x.begun += n
+	return true
 }
 
 // hears notes that the program asks something; the function that it returns, that it has its answer.
@@ -116,7 +199,7 @@ type answer struct {
 var errOver = openai.Coded(http.StatusGone, "invalid_request_error", "episode_over", "the episode is over")
 
 // ask answers a request. If ctx ends, the client has left, and the turn does not count.
-func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
+func (x *strand) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ctx.Err() != nil {
@@ -136,6 +219,9 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	}
 	turn, prompt, err := x.draw(ctx, r, s)
 	if err != nil {
+		if s.anew != nil {
+			x.starts(-1)
+		}
 		return nil, err
 	}
 	x.before = x.state
@@ -160,7 +246,7 @@ func (x *episode) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 }
 
 // open begins a conversation.
-func (x *episode) open(prompt *rollout.Asked) {
+func (x *strand) open(prompt *rollout.Asked) {
 	if x.a.o.Conversations == Last {
 		x.talks = nil
 	}
@@ -200,10 +286,11 @@ func (a *Agent) spell(turn *rollout.Completion) string {
 
 // undo takes back an answer that the client never got. One that another answer followed stays: that one's seed and
 // number depend on it.
-func (x *episode) undo(a *answer) {
+func (x *strand) undo(a *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if a.turn == x.turns {
+		x.starts(len(x.before.talks) - len(x.talks))
 		x.state = x.before
 	}
 }
@@ -261,21 +348,20 @@ type step struct {
 }
 
 // next says where a request continues.
-func (x *episode) next(r *openai.Request) (s step, err error) {
+func (x *strand) next(r *openai.Request) (s step, err error) {
 	at, added, err := x.continued(r)
+	other := func(what string) (step, error) {
+		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: %s", err,
+			what)
+	}
 	switch {
-	case at < 0 && (len(x.talks) == 0 || x.a.o.Conversations == Last):
-		return x.begins(r)
-	case at < 0 && x.a.o.Conversations == All:
-		if most := x.a.o.MaxConversations; len(x.talks) >= most {
-			return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_conversations",
-				"%v, and the episode has %d conversations, all of rollout.tools.max_conversations", err, most)
-		}
-		return x.begins(r)
+	case at < 0 && (len(x.talks) == 0 || x.name == "" && x.several()):
+		return x.begins(r, err)
+	case at < 0 && x.name != "":
+		return other(fmt.Sprintf("each request with the name %q repeats what was said with it", x.name))
 	case at < 0:
-		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "other_conversation", "%v: an episode "+
-			"is one conversation, in which each request repeats what was said, unless rollout.tools.conversations "+
-			"is last or all", err)
+		return other("an episode is one conversation, in which each request repeats what was said, unless " +
+			"rollout.tools.conversations is last or all")
 	case r.Chat:
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
@@ -302,9 +388,9 @@ func (x *episode) next(r *openai.Request) (s step, err error) {
 // fit, it takes the one with the most repeated. If none fits the number is -1, and err says how the newest differs. A
 // prompt with an empty answer, asked again, begins another conversation where it may: an agent that asks the same
 // several times gets as many answers.
-func (x *episode) continued(r *openai.Request) (at int, added more, err error) {
+func (x *strand) continued(r *openai.Request) (at int, added more, err error) {
 	at = -1
-	again := x.a.o.Conversations == Last || x.a.o.Conversations == All
+	again := x.name == "" && x.several()
 	for i := range x.talks {
 		m, differs := x.talks[i].said.continued(r)
 		if again && differs == nil && m.length() == 0 && x.talks[i].said.mute {
@@ -330,8 +416,21 @@ func (x *episode) most(prompt *rollout.Asked) int {
 	return min(n, x.a.o.MaxPrompt+n-len(prompt.Tokens))
 }
 
-// begins returns the beginning of a conversation.
-func (x *episode) begins(r *openai.Request) (s step, err error) {
+// begins returns the beginning of a conversation. differs says why the request continues none, if there are some.
+func (x *strand) begins(r *openai.Request, differs error) (s step, err error) {
+	if !x.starts(1) {
+		why := ""
+		if differs != nil {
+			why = differs.Error() + ", and "
+		}
+		return s, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_conversations",
+			"%sthe episode has %d conversations, all of rollout.tools.max_conversations", why, x.a.o.MaxConversations)
+	}
+	defer func() {
+		if err != nil {
+			x.starts(-1)
+		}
+	}()
 	s.anew = &rollout.Asked{}
 	if r.Chat {
 		var list []rollout.Message
@@ -351,7 +450,7 @@ func (x *episode) begins(r *openai.Request) (s step, err error) {
 	n, most := len(s.anew.Tokens), x.a.o.MaxPrompt
 	switch {
 	case n <= most:
-	case x.a.o.Conversations != All || len(x.talks) == 0:
+	case x.a.o.Conversations != All || len(x.talks) == 0 && x.name == "":
 		return s, tooLong("the prompt has %d tokens, data.max_prompt_tokens is %d", n, most)
 	case x.most(s.anew) <= 0:
 		return s, tooLong("the prompt has %d tokens, data.max_prompt_tokens is %d, and with rollout.max_new_tokens a "+
@@ -374,7 +473,7 @@ func unread(r *openai.Request, err error) error {
 }
 
 // draw draws a turn, and returns the number of tokens before it.
-func (x *episode) draw(ctx context.Context, r *openai.Request, s step) (*rollout.Completion, int, error) {
+func (x *strand) draw(ctx context.Context, r *openai.Request, s step) (*rollout.Completion, int, error) {
 	p := x.e.Params
 	var prompt []int32
 	if s.anew != nil {
@@ -400,9 +499,12 @@ func (x *episode) draw(ctx context.Context, r *openai.Request, s step) (*rollout
 }
 
 // seed returns the seed of the next turn. The first has the episode's: an agent that asks for a problem's own prompt
-// gets what the policy says without an agent.
-func (x *episode) seed() uint64 {
-	if x.turns == 0 {
+// gets what the policy says without an agent. Seeds in a conversation with a name depend on nothing else.
+func (x *strand) seed() uint64 {
+	switch {
+	case x.name != "":
+		return x.a.o.Seed(x.e.Seed, fmt.Sprintf("conversation=%q/turn=%d", x.name, x.turns))
+	case x.turns == 0:
 		return x.e.Seed
 	}
 	return x.a.o.Seed(x.e.Seed, fmt.Sprintf("turn=%d", x.turns))

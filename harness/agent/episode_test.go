@@ -21,9 +21,9 @@ import (
 
 // played is an open episode whose requests a test makes.
 type played struct {
-	*episode
-	t *testing.T
-	p *policy
+	*strand // of requests without a name
+	t       *testing.T
+	p       *policy
 }
 
 func playedBy(t *testing.T, o Options, p *policy) *played {
@@ -34,7 +34,11 @@ func playedBy(t *testing.T, o Options, p *policy) *played {
 	}
 	x := a.begin(context.Background(), e)
 	t.Cleanup(func() { x.end(); _ = a.Close() })
-	return &played{x, t, p}
+	s, err := x.strand("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &played{s, t, p}
 }
 
 // post sends a request and returns the status and the answer.

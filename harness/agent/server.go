@@ -76,13 +76,18 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		refuse(w, err)
 		return
 	}
-	out, err := x.ask(r.Context(), req)
+	s, err := x.strand(req.Conversation)
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	out, err := s.ask(r.Context(), req)
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	if write(w, req, out) != nil {
-		x.undo(out)
+		s.undo(out)
 	}
 }
 

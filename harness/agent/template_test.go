@@ -68,7 +68,11 @@ func TestCallsOfTemplates(t *testing.T) {
 				c.LogProbs, c.Entropies = make([]float32, len(c.Tokens)), make([]float32, len(c.Tokens))
 				return c, nil
 			}
-			x := &played{a.begin(context.Background(), e), t, nil}
+			s, err := a.begin(context.Background(), e).strand("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := &played{s, t, nil}
 			t.Cleanup(func() { x.end(); _ = a.Close() })
 			got, why := x.chat(tools, user("a"))
 			content := strings.NewReplacer("<", `\u003c`, ">", `\u003e`).Replace(tt.content)

@@ -179,6 +179,12 @@ const aboutAgents = `
   request continues the one that it repeats most of (a prompt with an empty answer, asked
   again, begins another), and the episode's reward is for all; reward.command reads them one
   after another, without the later prompts.
+  Requests of an episode are answered one after another. With all, an agent may name
+  conversations, and ask in several at the same time: metadata: {"conversation": "critic 2"},
+  a text or number. A request with a name continues that conversation or begins it; what the
+  policy says depends on the name and on nothing in other conversations, and max_turns counts
+  its turns apart. Named conversations stand behind those without a name, by name, shorter
+  names first.
   rollout.max_new_tokens covers all after a conversation's prompt. A later prompt may be longer
   than data.max_prompt_tokens, with as many fewer tokens after it. A request beyond, or beyond
   rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns,

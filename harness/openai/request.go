@@ -26,6 +26,9 @@ type Request struct {
 	OneCall  bool            // an answer has at most one call
 	Vars     map[string]any
 
+	// Conversation is metadata.conversation, by which an agent names one; empty: none.
+	Conversation string
+
 	Model      string
 	Params     rollout.Params
 	Most       *int // new tokens; nil: the default
@@ -192,7 +195,7 @@ func fields() map[string]field {
 			return nil
 		}),
 		"stream_options": readStreamOptions,
-		"user":           anything, "metadata": anything,
+		"user":           anything, "metadata": readMetadata,
 		"store": only("nothing is stored", "false"),
 		"presence_penalty": number(-MostPenalty, MostPenalty, func(r *Request, v float64) {
 			r.Params.Penalties.Presence = v
@@ -299,6 +302,21 @@ func readTools(r *Request, raw json.RawMessage) error {
 	}
 	if len(list) > 0 {
 		r.Tools = raw
+	}
+	return nil
+}
+
+// readMetadata reads the name of a conversation, a text or other JSON, if there is one; nothing else in metadata means
+// anything.
+func readMetadata(r *Request, raw json.RawMessage) error {
+	var m struct {
+		Conversation json.RawMessage `json:"conversation"`
+	}
+	if json.Unmarshal(raw, &m) != nil || len(m.Conversation) == 0 || string(m.Conversation) == "null" {
+		return nil
+	}
+	if json.Unmarshal(m.Conversation, &r.Conversation) != nil {
+		r.Conversation = string(m.Conversation)
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type Origin struct {
 	Path      string            // of the weights, whose vision tower is kept
 	Names     map[string]string // of tensors in the files, by their names here
 	Processor map[string][]byte // files of the processors of images and videos, kept byte for byte
+	Turned    bool              // all experts of a layer are in tensors whose rows are what goes in
 }
 
 // ReadOrigin reads the Origin of a model at a path: config.json and the headers of its
@@ -54,7 +55,7 @@ func ReadOrigin(path string) (*Origin, error) {
 	if !wholeClass(raw) {
 		return o, nil
 	}
-	o.Path, o.Names = path, map[string]string{}
+	o.Path, o.Names, o.Turned = path, map[string]string{}, t.turned
 	for name, p := range t.where {
 		o.Names[name] = p.stored
 	}

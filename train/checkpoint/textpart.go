@@ -42,7 +42,7 @@ func imageClasses() []imageClass {
 		{class: "Qwen3VLForConditionalGeneration", kind: "qwen3_vl", inside: "Qwen3ForCausalLM", sections: qwen,
 			tower: vision.Qwen3VL},
 		{class: "Qwen3VLMoeForConditionalGeneration", kind: "qwen3_vl_moe", inside: "Qwen3MoeForCausalLM",
-			sections: qwen, complete: normalized},
+			sections: qwen, complete: normalized, tower: vision.Qwen3VL},
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
 			flat: true, complete: evenHeads},
 		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm,
@@ -290,6 +290,7 @@ func (t *Tensors) splitTextExperts(dir string) error {
 		}
 		turned := gates.Shape[1] == width && gates.Shape[2] != width ||
 			downs.Shape[2] == width && downs.Shape[1] != width
+		t.turned = turned
 		for _, part := range []string{part, "down_proj"} {
 			if turned {
 				err = t.splitTurned(prefix+expertsOf, part)

@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,14 +168,8 @@ func (o *Origin) whole(list []Source) (named, tower []Source, from *Tensors, err
 	if o == nil || o.Path == "" {
 		return nil, nil, nil, errNoTower
 	}
-	for _, x := range list {
-		name, ok := o.Names[x.Name]
-		if !ok {
-			return nil, nil, nil, fmt.Errorf("%s is not in the source: its name in a model of text and images is not "+
-				"known", x.Name)
-		}
-		x.Name = name
-		named = append(named, x)
+	if named, err = o.named(list); err != nil {
+		return nil, nil, nil, err
 	}
 	if from, err = OpenTower(o.Path); err != nil {
 		return nil, nil, nil, err
@@ -185,4 +180,75 @@ func (o *Origin) whole(list []Source) (named, tower []Source, from *Tensors, err
 		named = append(named, x)
 	}
 	return named, tower, from, nil
+}
+
+// named returns tensors of a language model under their names in the source's files, with all experts of a layer
+// together where the source has them so.
+func (o *Origin) named(list []Source) (out []Source, err error) {
+	experts := map[string]map[int]Source{}
+	for _, x := range list {
+		name, ok := o.Names[x.Name]
+		if !ok {
+			return nil, fmt.Errorf("%s is not in the source: its name in a model of text and images is not known",
+				x.Name)
+		}
+		if _, at, of := fusedName(x.Name); of && !strings.HasSuffix(name, ".weight") {
+			if experts[name] == nil {
+				experts[name] = map[int]Source{}
+			}
+			experts[name][at] = x
+			continue
+		}
+		x.Name = name
+		out = append(out, x)
+	}
+	for _, name := range sortedKeys(experts) {
+		x, err := o.together(name, experts[name])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// together returns the tensor of all experts of a layer, gates before ups: [E,Out,In], or turned [E,In,Out].
+func (o *Origin) together(name string, byPlace map[int]Source) (Source, error) {
+	parts := make([]Source, len(byPlace))
+	first := byPlace[0]
+	for at, x := range byPlace {
+		if at >= len(parts) || x.DType != first.DType || !slices.Equal(x.Shape, first.Shape) || len(x.Shape) != 2 {
+			return Source{}, fmt.Errorf("%s is not of one kind with the other experts of its layer", x.Name)
+		}
+		parts[at] = x
+	}
+	n := 1 // tensors of an expert
+	if strings.HasSuffix(name, "gate_up_proj") {
+		n = 2
+	}
+	rows, in, size := n*first.Shape[0], first.Shape[1], first.DType.bits()/8
+	shape := []int{len(parts) / n, rows, in}
+	if o.Turned {
+		shape[1], shape[2] = in, rows
+	}
+	return Source{Tensor: Tensor{Name: name, DType: first.DType, Shape: shape}, Raw: func(w io.Writer) error {
+		for i := 0; i < len(parts); i += n {
+			var expert sliceWriter
+			for _, p := range parts[i : i+n] {
+				if err := p.Raw(&expert); err != nil {
+					return err
+				}
+			}
+			var err error
+			if o.Turned {
+				err = writeTransposed(w, [][]byte{expert.bytes}, in, size)
+			} else {
+				_, err = w.Write(expert.bytes)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}}, nil
 }

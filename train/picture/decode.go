@@ -60,7 +60,8 @@ func formatOf(encoded []byte) (format, error) {
 			return f, nil
 		}
 	}
-	return format{}, fmt.Errorf("not a PNG, JPEG, WebP, GIF or BMP image: it begins with %q", encoded[:min(len(encoded), 12)])
+	return format{}, fmt.Errorf("not a PNG, JPEG, WebP, GIF or BMP image: it begins with %q",
+		encoded[:min(len(encoded), 12)])
 }
 
 // Size returns the width and the height in pixels of an image file, turned upright, from its header. It refuses sizes
@@ -84,8 +85,8 @@ func (f format) checkedSize(encoded []byte) (width, height int, err error) {
 		return 0, 0, f.error(err)
 	}
 	if width < 1 || height < 1 || height > mostPixels/width {
-		return 0, 0, fmt.Errorf("%s image of %d×%d pixels: it must have between 1 and %d million", f.name, width, height,
-			mostPixels/1_000_000)
+		return 0, 0, fmt.Errorf("%s image of %d×%d pixels: it must have between 1 and %d million", f.name, width,
+			height, mostPixels/1_000_000)
 	}
 	return width, height, nil
 }
@@ -128,9 +129,15 @@ func decodeJPEG(data []byte) (bitmap, error) {
 	return bitmap{m.Width, m.Height, m.Pix}, err
 }
 
+// sizePNG refuses 16-bit grey: Pillow clips its values to 255, not to their high bytes, so most become white.
 func sizePNG(data []byte) (width, height int, err error) {
-	return sizeOf(png.DecodeConfig(bytes.NewReader(data)))
+	c, err := png.DecodeConfig(bytes.NewReader(data))
+	if err == nil && data[24] == 16 && data[25] == 0 {
+		err = errors.New("16-bit grey is not supported; convert it to 8 bits")
+	}
+	return c.Width, c.Height, err
 }
+
 func sizeBMP(data []byte) (width, height int, err error) {
 	return sizeOf(bmp.DecodeConfig(bytes.NewReader(data)))
 }
@@ -153,8 +160,8 @@ func decodeBMP(data []byte) (bitmap, error) {
 	return plain(m)
 }
 
-// plain returns the colours of an image as Pillow's convert("RGB") has them: transparency is dropped, and the high bytes
-// of 16-bit colours count.
+// plain returns the colours of an image as Pillow's convert("RGB") has them: transparency is dropped, and the high
+// bytes of 16-bit colours count.
 func plain(m image.Image) (bitmap, error) {
 	r := m.Bounds()
 	out := newBitmap(r.Dx(), r.Dy())
@@ -171,9 +178,6 @@ func plain(m image.Image) (bitmap, error) {
 		out.fill(m.Pix, m.Stride, 8, 0, 2, 4)
 	case *image.Paletted:
 		out.paint(m.Pix, m.Stride, m.Palette)
-	case *image.Gray16:
-		return bitmap{}, errors.New("16-bit grey is not supported: Pillow turns all but its darkest levels white; " +
-			"convert it to 8 bits")
 	default:
 		return bitmap{}, fmt.Errorf("pixels of type %T are not supported", m)
 	}

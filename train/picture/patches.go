@@ -52,8 +52,8 @@ func (s Settings) cut(m bitmap) Patches {
 	return Patches{rows, columns, values}
 }
 
-// levels returns the value of each channel's 256 levels v, (v·Rescale - Mean)/Std in float32, rounded where transformers
-// rounds: it folds Rescale into the others, (v - Mean/Rescale)/(Std/Rescale).
+// levels returns the value of each channel's 256 levels v, (v·Rescale - Mean)/Std in float32, rounded where
+// transformers rounds: it folds Rescale into the others, (v - Mean/Rescale)/(Std/Rescale).
 func (s Settings) levels() (table [3][256]float32) {
 	inverse := float32(1 / s.Rescale)
 	for c := range table {

@@ -63,9 +63,9 @@ func cubic(x float64) float64 {
 }
 
 // resize returns an image of w by h pixels: rows first, rounded to uint8, then columns. A side that stays is not
-// filtered. The pixels equal torchvision's, which transformers 5 resizes with unless told otherwise. Pillow has weights
-// of 22 bits: up to 1 % of its values differ, by 1 or 2. Where Pillow 13 resizes columns first, 20 % of a noisy image's
-// differ, by up to 23.
+// filtered. The pixels equal torchvision's, which transformers 5 resizes with unless told otherwise. Pillow has
+// weights of 22 bits: up to 1 % of its values differ, by 1 or 2. Where Pillow 13 resizes columns first, 20 % of a
+// noisy image's differ, by up to 23.
 func (m bitmap) resize(w, h int) bitmap {
 	if w != m.width {
 		m = m.across(newAxis(m.width, w), w)

@@ -144,8 +144,8 @@ func (w *written) check() error {
 		switch *w.Type {
 		case "Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor":
 		case "Qwen2VLImageProcessorPil":
-			return fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of Pillow; "+
-				"Qwen2VLImageProcessor is, transformers' default", *w.Type)
+			return fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of "+
+				"Pillow; Qwen2VLImageProcessor is, transformers' default", *w.Type)
 		default:
 			return fmt.Errorf("image_processor_type: %q is not supported, only Qwen2VLImageProcessor and "+
 				"Qwen2VLImageProcessorFast are", *w.Type)
@@ -181,7 +181,7 @@ func (w *written) sizes(s *Settings) error {
 		case "longest_edge", "max_pixels":
 			s.MaxPixels = n
 		default:
-			return fmt.Errorf("size: %s is not supported, only shortest_edge and longest_edge (in pixels of the area) are",
+			return fmt.Errorf("size: %s is not supported, only shortest_edge and longest_edge (areas in pixels) are",
 				key)
 		}
 	}

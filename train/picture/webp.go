@@ -66,8 +66,8 @@ func stillWebP(data []byte) ([]byte, error) {
 	return nil, io.ErrUnexpectedEOF
 }
 
-// fromVP8 returns the colours of VP8's samples with 4:2:0 chroma. Chroma samples lie amid 2×2 pixels; a pixel takes 9, 3,
-// 3 and 1 sixteenths of the four around it (libwebp's "fancy" upsampling, upsampling.c).
+// fromVP8 returns the colours of VP8's samples with 4:2:0 chroma. Chroma samples lie amid 2×2 pixels; a pixel takes 9,
+// 3, 3 and 1 sixteenths of the four around it (libwebp's "fancy" upsampling, upsampling.c).
 func fromVP8(m *image.YCbCr) bitmap {
 	r := m.Bounds()
 	out := newBitmap(r.Dx(), r.Dy())

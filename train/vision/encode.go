@@ -55,7 +55,7 @@ func (t *Tower) Encode(be kernels.Backend, p picture.Patches) []float32 {
 
 // EncodeInto is Encode into host memory of type F32 or F64.
 func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Buffer) {
-	c := t.Config
+	c, be := t.Config, whole(be)
 	if p.Rows < 1 || p.Columns < 1 || p.Rows%c.Merge != 0 || p.Columns%c.Merge != 0 ||
 		len(p.Values) != p.Rows*p.Columns*c.pixels() {
 		panic("vision: patches of another tower")

@@ -55,7 +55,7 @@ func New(be kernels.Backend, c Config, dtype kernels.DType, read Read) (*Tower, 
 	if dtype != kernels.F32 && dtype != kernels.BF16 {
 		panic("vision: a tower is f32 or bf16")
 	}
-	t := &Tower{Config: c, DType: dtype, be: be}
+	t := &Tower{Config: c, DType: dtype, be: whole(be)}
 	fills, err := t.allocate()
 	if err == nil {
 		err = t.load(fills, read)
@@ -65,6 +65,15 @@ func New(be kernels.Backend, c Config, dtype kernels.DType, read Read) (*Tower, 
 		return nil, err
 	}
 	return t, nil
+}
+
+// whole returns the device that be is a rank's share of (package tensor): each rank has a tower of its own and encodes
+// alone, whatever the others do.
+func whole(be kernels.Backend) kernels.Backend {
+	if x, ok := be.(interface{ Whole() kernels.Backend }); ok {
+		return x.Whole()
+	}
+	return be
 }
 
 // Close frees the weights.

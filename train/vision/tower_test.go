@@ -109,6 +109,25 @@ func TestFeaturesDependOnTheImageAlone(t *testing.T) {
 	}
 }
 
+// share is a rank's share of a device, whose products others must help with.
+type share struct {
+	kernels.Backend
+	device kernels.Backend
+}
+
+func (s share) Whole() kernels.Backend { return s.device }
+
+// A rank that shares products with others encodes alone.
+func TestRanksEncodeAlone(t *testing.T) {
+	c := tiny(Qwen25VL)
+	be := openCPU(t, 1, kernels.F32)
+	p := picturedAs(c, 6, 10, 1)
+	rank := share{device: be} // every operation of its own panics
+	if got := open(t, rank, c, kernels.F32).Encode(rank, p); !slices.Equal(got, open(t, be, c, kernels.F32).Encode(be, p)) {
+		t.Error("other features")
+	}
+}
+
 // Attention sees all of a segment and nothing else: a changed pixel in one window changes tokens of that window alone
 // where all layers have windows, and all tokens where one layer has none.
 func TestWindowsAreApart(t *testing.T) {

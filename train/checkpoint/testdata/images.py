@@ -6,7 +6,8 @@ import numpy as np
 import torch
 import transformers
 from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
-                          Qwen2VLForConditionalGeneration, Qwen3VLConfig, Qwen3VLForConditionalGeneration)
+                          Qwen2VLForConditionalGeneration, Qwen3VLConfig, Qwen3VLForConditionalGeneration,
+                          Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
 
 torch.set_default_dtype(torch.float64)
 torch.float32 = torch.float = torch.float64  # transformers widens some values to float32: here nothing narrows
@@ -26,6 +27,33 @@ def waves(state):
     return out
 
 
+def experts(name, t):
+    """Splits a tensor of all experts of a layer."""
+    prefix, of, part = name.partition(".mlp.experts.")
+    if not of:
+        return {name: t}
+    parts = ["gate_proj", "up_proj"] if part == "gate_up_proj" else ["down_proj"]
+    return {f"{prefix}{of}{e}.{p}.weight": x for e in range(len(t)) for p, x in zip(parts, t[e].chunk(len(parts)))}
+
+
+def together(state):
+    """Undoes experts."""
+    out, parts = {}, {}
+    for name, t in state.items():
+        prefix, of, rest = name.partition(".mlp.experts.")
+        if not of:
+            out[name] = t
+            continue
+        e, part, _ = rest.split(".")
+        key = prefix + of + ("down_proj" if part == "down_proj" else "gate_up_proj")
+        parts.setdefault(key, {})[int(e), part] = t
+    for key, of in parts.items():
+        count = 1 + max(e for e, _ in of)
+        names = ["down_proj"] if key.endswith("down_proj") else ["gate_proj", "up_proj"]
+        out[key] = torch.stack([torch.cat([of[e, p] for p in names]) for e in range(count)])
+    return out
+
+
 def fill(model):
     state = model.state_dict()
     text, tower = {}, {}
@@ -33,11 +61,11 @@ def fill(model):
         if name.startswith("model.visual."):
             tower[name[len("model.visual."):]] = t
         elif name != "lm_head.weight" or not model.config.tie_word_embeddings:
-            text[name.replace("model.language_model.", "model.")] = t
+            text.update(experts(name.replace("model.language_model.", "model."), t))
     new = {}
     for name, t in waves(tower).items():
         new["model.visual." + name] = t
-    for name, t in waves(text).items():
+    for name, t in together(waves(text)).items():
         new[name if name == "lm_head.weight" else name.replace("model.", "model.language_model.", 1)] = t
     if model.config.tie_word_embeddings:
         new["lm_head.weight"] = new["model.language_model.embed_tokens.weight"]
@@ -73,6 +101,13 @@ def models():
                            spatial_merge_size=2, temporal_patch_size=2, out_hidden_size=24,
                            num_position_embeddings=36, deepstack_visual_indexes=[0, 2],
                            hidden_act="gelu_pytorch_tanh"))
+    vision = dict(depth=2, hidden_size=24, intermediate_size=20, num_heads=2, patch_size=4, spatial_merge_size=2,
+                  temporal_patch_size=2, out_hidden_size=24, num_position_embeddings=16,
+                  deepstack_visual_indexes=[1], hidden_act="gelu_pytorch_tanh")
+    yield "qwen3-vl-moe", Qwen3VLMoeForConditionalGeneration, Qwen3VLMoeConfig(
+        text_config=dict(TEXT, head_dim=16, rope_parameters=rope, num_experts=4, num_experts_per_tok=2,
+                         moe_intermediate_size=10, decoder_sparse_step=1, mlp_only_layers=[1]),
+        tie_word_embeddings=False, **IDS, vision_config=vision)
 
 
 def main():
@@ -80,6 +115,7 @@ def main():
     for name, cls, config in models():
         config._attn_implementation = "eager"
         model = cls(config).eval()
+        model.set_experts_implementation("eager")
         fill(model)
         merge, n = 4, 3 * 2 * 4 * 4
         grids = [(4, 6), (10, 14)]
@@ -114,7 +150,9 @@ def main():
 GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_type", "depth", "embed_dim", "mlp_ratio",
                           "num_heads", "in_channels", "patch_size", "spatial_merge_size", "temporal_patch_size",
                           "window_size", "out_hidden_size", "fullatt_block_indexes", "num_position_embeddings",
-                          "deepstack_visual_indexes", "initializer_range", "dtype"}
+                          "deepstack_visual_indexes", "initializer_range", "dtype", "num_experts",
+                          "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
+                          "norm_topk_prob", "num_local_experts"}
 
 
 def features(got):

@@ -97,7 +97,8 @@ func (p plane) pair(c *component, y int) (near, far []uint8) {
 	return p.row(c, n), p.row(c, min(max(f, 0), c.height-1))
 }
 
-// triangle sets out [2W] to row [W] with 3/4 of the nearer and 1/4 of the further sample; ties round down and up in turn.
+// triangle sets out [2W] to row [W] with 3/4 of the nearer and 1/4 of the further sample. Ties round down and up in
+// turn.
 func triangle(out, row []uint8) {
 	last := len(row) - 1
 	for x, s := range row {

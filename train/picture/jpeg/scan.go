@@ -60,7 +60,8 @@ func (d *decoder) scanHeader(s []byte) (*scanner, error) {
 		sc.start, sc.end, sc.high, sc.low = 0, 63, 0, 0
 	}
 	if n < 1 || n > len(d.components) || sc.start > sc.end || sc.end > 63 || sc.low > 13 ||
-		d.progressive && (sc.start == 0 && sc.end != 0 || sc.start > 0 && n > 1 || sc.high > 0 && sc.high != sc.low+1) {
+		d.progressive && (sc.start == 0 && sc.end != 0 || sc.start > 0 && n > 1) ||
+		sc.high > 0 && sc.high != sc.low+1 {
 		return nil, fmt.Errorf("a malformed scan header: %d components, coefficients %d to %d, bits %d and %d",
 			n, sc.start, sc.end, sc.high, sc.low)
 	}
