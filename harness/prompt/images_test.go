@@ -127,6 +127,9 @@ func TestImagePromptErrors(t *testing.T) {
 	if _, _, err := p.AskedChat(q.Messages, nil); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
 		t.Errorf("a program asks with an image: %v", err)
 	}
+	if _, err := p.EncodeChat(q.Messages, nil, true); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
+		t.Errorf("a client asks with an image: %v", err)
+	}
 	p.ReadImages(nil)
 	if _, err := p.Encode(q); err == nil || !strings.Contains(err.Error(), "it shows an image, and the model reads text alone") {
 		t.Errorf("a model of text: %v", err)

@@ -449,11 +449,15 @@ func (p *Prompter) WithVars(vars map[string]any) (*Prompter, error) {
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of
 // models whose tokenizer puts one before every text, if the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	return p.EncodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
+	ids, _, err = p.encodeChat(p.escaper, p.template.messagesOf(q), p.template.toolsOf(q), true)
+	return ids, err
 }
 
-// EncodeChat is chat for messages; open ends it where the assistant speaks.
+// EncodeChat is chat for messages without images; open ends it where the assistant speaks.
 func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
+	if asksImages(list) {
+		return nil, errAsksImages
+	}
 	ids, _, err = p.encodeChat(p.escaper, list, tools, open)
 	return ids, err
 }

@@ -1,9 +1,13 @@
 package serve
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,6 +53,10 @@ func (s *Server) sendImage(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
+	if !slices.Contains([]string{"png", "jpeg", "webp", "gif", "bmp"}, format) {
+		http.NotFound(w, r) // nothing else is sent
+		return
+	}
 	w.Header().Set("Content-Type", "image/"+format)
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.Header().Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int((24*time.Hour).Seconds())))
@@ -78,6 +86,48 @@ func (s *Server) image(r *http.Request, run store.Run) (b []byte, format string,
 		}
 		b, err := a.Bytes(digest)
 		return b, format, err
+	}
+	return s.suiteImage(r.Context(), run, digits)
+}
+
+// suiteImage returns an image of the suites that a run was scored on, which are in their problems.
+func (s *Server) suiteImage(ctx context.Context, run store.Run, digits string) (b []byte, format string, err error) {
+	evals, err := s.db.Evals(ctx, run.ID)
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := s.db.Suites(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	mark := []byte(`"digest":"` + digits)
+	for _, x := range all {
+		if x.Size == 0 || !slices.ContainsFunc(evals, func(e store.Eval) bool { return e.Suite == x.ID }) {
+			continue
+		}
+		problems, err := s.db.Blobs.Bytes(x.Digest)
+		if err != nil {
+			return nil, "", err
+		}
+		for line := range bytes.Lines(problems) {
+			if !bytes.Contains(line, mark) {
+				continue
+			}
+			var p struct {
+				Images []struct {
+					Digest, Format string
+					Encoded        []byte
+				}
+			}
+			if err := json.Unmarshal(line, &p); err != nil {
+				return nil, "", err
+			}
+			for _, im := range p.Images {
+				if strings.HasPrefix(im.Digest, digits) && len(im.Encoded) > 0 {
+					return im.Encoded, im.Format, nil
+				}
+			}
+		}
 	}
 	return nil, "", nil
 }
