@@ -28,7 +28,7 @@ import (
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew,
 	at stage.Placement) (device, host []Part) {
 	var tower parts
-	if kind == config.Train || kind == config.SFT && !c.SFT.OnConversations() || !kind.Facts().Learns {
+	if mayShowImages(kind, c) {
 		tower.add("vision tower", int(stage.TowerBytes(c)))
 	}
 	if kind == config.EvalGen {
@@ -90,6 +90,17 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.Tensor, operand, copies, w.Learns)
 	add(string(kernels.ScratchRoom), max(scratch, teaching, judging))
 	return append(parts, tower...), pinned
+}
+
+// mayShowImages reports whether a stage reads problems, which may show images.
+func mayShowImages(kind config.Stage, c *config.Run) bool {
+	switch kind {
+	case config.EvalGen:
+		return len(c.Eval.Final.Suites) > 0 // an endpoint has none
+	case config.SFT:
+		return !c.SFT.OnConversations()
+	}
+	return kind == config.Train || kind == config.PassRate
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.

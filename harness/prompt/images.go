@@ -21,7 +21,10 @@ type ImageReader struct {
 }
 
 // ImagesError is an error about how the model reads images.
-type ImagesError struct{ Err error }
+type ImagesError struct {
+	Key string // of the configuration
+	Err error
+}
 
 func (e *ImagesError) Error() string { return "images: " + e.Err.Error() }
 func (e *ImagesError) Unwrap() error { return e.Err }

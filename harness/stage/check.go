@@ -214,7 +214,7 @@ func NewPrompter(c *config.Run) (*prompt.Prompter, error) {
 	}
 	reader, err := imageReader(c)
 	if err != nil {
-		return nil, &prompt.ImagesError{Err: err}
+		return nil, err
 	}
 	p.ReadImages(reader)
 	return p, nil

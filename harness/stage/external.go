@@ -203,7 +203,7 @@ func readPrompts(c *config.Run, bad func(key, code, message, help string)) *prom
 	case errors.As(err, &tools):
 		key = "data.tools"
 	case errors.As(err, &images):
-		key = "model.base"
+		key = images.Key
 	case errors.As(err, &chat):
 		key = "data.chat"
 	case errors.As(err, &stops):

@@ -152,22 +152,23 @@ func ReadsImages(c *config.Run) bool {
 }
 
 // PictureSettings returns how the run turns images into patches: as the model's folder says, within
-// data.image_min_pixels and data.image_max_pixels.
+// data.image_min_pixels and data.image_max_pixels. Its errors are *prompt.ImagesError.
 func PictureSettings(c *config.Run) (picture.Settings, error) {
 	_, s, err := checkpoint.ReadVision(c.Model.Base)
 	if err != nil {
-		return s, err
+		return s, &prompt.ImagesError{Key: "model.base", Err: err}
 	}
+	key := ""
 	if n := c.Data.ImageMinPixels; n > 0 {
-		s.MinPixels = n
+		key, s.MinPixels = "data.image_min_pixels", n
 	}
 	if n := c.Data.ImageMaxPixels; n > 0 {
-		s.MaxPixels = n
+		key, s.MaxPixels = "data.image_max_pixels", n
 	}
-	if err = s.Check(); err != nil {
-		err = fmt.Errorf("with data.image_min_pixels and data.image_max_pixels: %w", err)
+	if err := s.Check(); err != nil {
+		return s, &prompt.ImagesError{Key: key, Err: err}
 	}
-	return s, err
+	return s, nil
 }
 
 // imageReader says how prompts show images; nil if the model reads text alone.
@@ -180,7 +181,10 @@ func imageReader(c *config.Run) (*prompt.ImageReader, error) {
 		return nil, err
 	}
 	pad, err := checkpoint.ImageToken(c.Model.Base)
-	return &prompt.ImageReader{Pad: pad, Size: settings}, err
+	if err != nil {
+		return nil, &prompt.ImagesError{Key: "model.base", Err: err}
+	}
+	return &prompt.ImageReader{Pad: pad, Size: settings}, nil
 }
 
 // visionDigest covers the vision tower of model.base and how its folder says to read images; zero for a model of text
