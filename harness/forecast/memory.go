@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"slices"
+
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
@@ -96,7 +98,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 func mayShowImages(kind config.Stage, c *config.Run) bool {
 	switch kind {
 	case config.EvalGen:
-		return len(c.Eval.Final.Suites) > 0 // an endpoint has none
+		return !slices.Equal(c.Eval.Final.Suites, []string{config.None}) // as an endpoint has them
 	case config.SFT:
 		return !c.SFT.OnConversations()
 	}

@@ -322,3 +322,29 @@ func TestImageSuite(t *testing.T) {
 		t.Errorf("%d samples, %v; want 32", len(samples), err)
 	}
 }
+
+// What cannot read images is refused before any work, at its key.
+func TestImagesRefused(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	chats := filepath.Join(t.TempDir(), "chats.jsonl")
+	if err := os.WriteFile(chats, []byte(`{"messages":[{"role":"user","content":"<image>?"},{"role":"assistant","content":"4"}],"images":["0.png"]}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ set, want string }{
+		{"model.part=text", "it shows an image, and the model reads text alone"},
+		{"data.chat=none", "name a template: data.chat"},
+		{"rollout.tools={kind: agent, command: [cat]}", "an agent reads text alone, and problems show images"},
+		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
+		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},
+		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
+		{"sft={steps: 1, problems_per_step: 1, source: " + chats + "}", `field "images": the problem has images`},
+	} {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data, "data.filter_overlong=false", tt.set)})
+		if err == nil {
+			_, err = plan.New(r, 0, l.be.Class(), l.sources)
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.set, err, tt.want)
+		}
+	}
+}
