@@ -287,6 +287,13 @@ func TestImagesInIdentity(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "squares.jsonl:4") {
 		t.Errorf("a broken image: %v", err)
 	}
+	if err := os.WriteFile(picture, b[:len(b)-20], 0o644); err != nil { // its header is whole
+		t.Fatal(err)
+	}
+	_, err = l.try(t.Context(), l.plan(0, imageSets(dir, data)...), &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "data.train: problem 3: image 1: PNG image") {
+		t.Errorf("an image that is cut off: %v", err)
+	}
 }
 
 // A suite keeps the images of its problems.

@@ -3,8 +3,11 @@ package stage
 import (
 	"archive/tar"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"runtime"
+	"sync"
 
 	"exp/harness/dataset"
 	"exp/train/rollout"
@@ -13,53 +16,89 @@ import (
 // The images of a run's problems are a blob.Album, in the order in which problems first show them. Problems name their
 // images by digest, so the album adds nothing to a stage's id.
 
-// albumWriter keeps the images of rows in a file until it is known which problems stay. Not safe for concurrent use.
+// albumWriter keeps the images of rows in a file until it is known which problems stay, and meanwhile decodes them on
+// all processors. The zero value with valid works; it makes the file with the first image. Its methods must not be
+// called concurrently.
 type albumWriter struct {
-	f     *os.File
-	size  int64
-	at    map[string]span            // by digest
+	dir   string                     // of the file; empty: the system's
 	valid func(encoded []byte) error // reports images that cannot be decoded
-	list  []string                   // digests of the album, in order
-	pics  map[string]rollout.Picture // of these
+
+	f    *os.File
+	size int64
+	at   map[string]span            // by digest
+	list []string                   // digests of the album, in order
+	pics map[string]rollout.Picture // of these
+
+	decoding sync.WaitGroup
+	slots    chan struct{} // one for each image that is decoded
+	mu       sync.Mutex
+	bad      map[string]error // images that cannot be decoded, by digest
 }
 
 // span is a part of a file.
 type span struct{ start, size int64 }
 
-// newAlbumWriter opens a file in a folder. The caller closes the writer.
-func newAlbumWriter(dir string, valid func(encoded []byte) error) (*albumWriter, error) {
-	if dir != "" {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return nil, err
+// begin makes the file.
+func (w *albumWriter) begin() (err error) {
+	if w.dir != "" {
+		if err := os.MkdirAll(w.dir, 0o777); err != nil {
+			return err
 		}
 	}
-	f, err := os.CreateTemp(dir, "images-*.tmp")
-	if err != nil {
-		return nil, err
-	}
-	return &albumWriter{f: f, at: map[string]span{}, valid: valid, pics: map[string]rollout.Picture{}}, nil
+	w.at, w.pics, w.bad = map[string]span{}, map[string]rollout.Picture{}, map[string]error{}
+	w.slots = make(chan struct{}, runtime.GOMAXPROCS(0))
+	w.f, err = os.CreateTemp(w.dir, "images-*.tmp")
+	return err
 }
 
-func (w *albumWriter) close() { _ = errors.Join(w.f.Close(), os.Remove(w.f.Name())) } // nothing in it is needed
+// close removes the file.
+func (w *albumWriter) close() {
+	w.decoding.Wait()
+	if w.f != nil {
+		_ = errors.Join(w.f.Close(), os.Remove(w.f.Name())) // nothing in it is needed
+	}
+}
 
 // take is for layout.Images.
 func (w *albumWriter) take(encoded []byte) (rollout.Picture, error) {
 	pic, err := dataset.Describe(encoded)
+	if err == nil && w.f == nil {
+		err = w.begin()
+	}
 	if err != nil {
 		return pic, err
 	}
 	if _, known := w.at[pic.Digest]; known {
 		return pic, nil
 	}
-	if err := w.valid(encoded); err != nil {
-		return pic, err
-	}
 	if _, err := w.f.WriteAt(encoded, w.size); err != nil {
 		return pic, err
 	}
 	w.at[pic.Digest] = span{w.size, int64(len(encoded))}
 	w.size += int64(len(encoded))
+	w.slots <- struct{}{}
+	w.decoding.Go(func() {
+		defer func() { <-w.slots }()
+		if err := w.valid(encoded); err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.bad[pic.Digest] = err
+		}
+	})
 	return pic, nil
+}
+
+// broken returns the error of the first image of problems that cannot be decoded.
+func (w *albumWriter) broken(problems []rollout.Problem) error {
+	w.decoding.Wait()
+	for i := range problems {
+		for k, pic := range problems[i].Images {
+			if err := w.bad[pic.Digest]; err != nil {
+				return fmt.Errorf("problem %s: image %d: %w", problems[i].ID, k+1, err)
+			}
+		}
+	}
+	return nil
 }
 
 // show adds the images of problems to the album, and returns how often they show one.

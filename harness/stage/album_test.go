@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"errors"
 	"image"
 	"image/png"
 	"os"
@@ -30,11 +31,21 @@ func pngBytes(t *testing.T, width, height int, gray uint8) []byte {
 
 // An album holds each image of the problems once, in their order, and none of problems that were left out.
 func TestAlbum(t *testing.T) {
-	w, err := newAlbumWriter(filepath.Join(t.TempDir(), "new"), func([]byte) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+	dir := filepath.Join(t.TempDir(), "new")
+	w := &albumWriter{dir: dir, valid: func(b []byte) error {
+		if c, err := png.DecodeConfig(bytes.NewReader(b)); err != nil || c.Width == 31 {
+			return errors.New("too odd")
+		}
+		return nil
+	}}
+	defer func() {
+		if w.close(); w.f == nil {
+			t.Error("it has no file")
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}()
 	files := [][]byte{pngBytes(t, 30, 20, 1), pngBytes(t, 31, 20, 2), pngBytes(t, 32, 21, 3)}
 	var pics []rollout.Picture
 	for _, b := range append(files, files[0]) {
@@ -47,7 +58,13 @@ func TestAlbum(t *testing.T) {
 	if pics[3].Digest != pics[0].Digest || pics[2].Width != 32 || pics[2].Height != 21 || pics[2].Format != "png" {
 		t.Errorf("pictures %v", pics)
 	}
+	if err := w.broken([]rollout.Problem{{ID: "a", Images: pics[:1]}, {ID: "b", Images: pics[:2]}}); err == nil || err.Error() != "problem b: image 2: too odd" {
+		t.Errorf("broken: %v", err)
+	}
 	problems := []rollout.Problem{{Images: pics[2:3]}, {}, {Images: []rollout.Picture{pics[0], pics[2]}}}
+	if err := w.broken(problems); err != nil {
+		t.Error(err)
+	}
 	if n := w.show(problems); n != 3 {
 		t.Errorf("%d images shown, want 3", n)
 	}

@@ -34,10 +34,7 @@ func prepare(e *Env) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	album, err := newAlbumWriter(e.Dir, valid)
-	if err != nil {
-		return nil, err
-	}
+	album := &albumWriter{dir: e.Dir, valid: valid}
 	defer album.close()
 	p := &preparation{e, t, album, &Outcome{}, map[string]int{}}
 	for _, s := range dataset.Splits(e.run()) {
@@ -108,6 +105,9 @@ func (p *preparation) split(s dataset.Split) error {
 		p.summary[name+"_unread_golds"] = n
 	}
 	p.countKinds(s, problems, p.summary)
+	if err := p.album.broken(problems); err != nil {
+		return fmt.Errorf("data.%s: %w", s.Name, err)
+	}
 	if n := p.album.show(problems); n > 0 {
 		p.summary[name+"_images"] = n
 	}
