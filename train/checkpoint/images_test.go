@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -364,6 +365,70 @@ func TestMergedModelsOfImages(t *testing.T) {
 		o.Origin, o.Replace = nil, true
 		if _, err := MergeTensors(be, trained, out, o); !errors.Is(err, errNoTower) {
 			t.Errorf("without a source: %v", err)
+		}
+	})
+}
+
+// The files of ranks of another trainer have the names of the whole.
+func TestShapesOfModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		wanted := (&Container{Texts: dir}).wanted()
+		for _, s := range openPlain(t, dir).List() {
+			if strings.Contains(s.Name, expertsOf) { // all of a layer in one
+				continue
+			}
+			if shape, ok := wanted(s.Name); !ok || !slices.Equal(shape, s.Shape) {
+				t.Errorf("%s has shape %v, not %v", s.Name, shape, s.Shape)
+			}
+		}
+		if shape, ok := wanted("model.layers.9.mlp.up_proj.weight"); ok {
+			t.Errorf("no layer 9, but a shape %v", shape)
+		}
+	})
+}
+
+// The text part alone is written as a plain language model, and exp merge copies the whole folder.
+func TestPartsOfModelsOfImages(t *testing.T) {
+	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
+		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM"}
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		c, err := ReadTextConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := OpenTextFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		origin, err := ReadOrigin(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
+		out := filepath.Join(t.TempDir(), "text")
+		if _, err := MergeTensors(openCPU(t, kernels.F32), trained, out, MergeOptions{Origin: origin}); err != nil {
+			t.Fatal(err)
+		}
+		if class := classIn(out); class != plain[x.Name] {
+			t.Errorf("the text part is a %s", class)
+		}
+		if got, err := ReadConfig(out); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		from, err := FindContainer(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := filepath.Join(t.TempDir(), "all")
+		if _, err := Pack(t.Context(), from, all, PackOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := openPlain(t, all).holds(openPlain(t, dir).Sources()); err != nil {
+			t.Error(err)
+		}
+		if _, err := ReadConfig(all); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -11,6 +11,7 @@ package vision
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"exp/kernels"
@@ -191,6 +192,18 @@ func (c Config) WeightBytes(dtype kernels.DType) (n int64) {
 			size = dtype.Size()
 		}
 		n += int64(t.Len()) * int64(size)
+	}
+	return n
+}
+
+// Bytes returns the memory that Encode takes for a square image of at least so many patches, beside the weights, with
+// floats and operands of these types.
+func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
+	side := int(math.Ceil(math.Sqrt(float64(patches))))
+	side = max(1, (side+c.Merge-1)/c.Merge) * c.Merge
+	x := &pass{Tower: &Tower{Config: c}, rows: side, columns: side, n: side * side}
+	for t, k := range x.plan(float, operand).lengths() {
+		n += int64(k) * int64(t.Size())
 	}
 	return n
 }

@@ -204,6 +204,54 @@ func TestFLOPs(t *testing.T) {
 	}
 }
 
+// metered counts the bytes that are allocated on a backend.
+type metered struct {
+	kernels.Backend
+	now, most int64
+	sizes     map[kernels.Buffer]int64
+}
+
+func (m *metered) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
+	b, err := m.Backend.Alloc(t, n)
+	m.sizes[b] = int64(n * t.Size())
+	m.now += m.sizes[b]
+	m.most = max(m.most, m.now)
+	return b, err
+}
+
+func (m *metered) Free(b kernels.Buffer) {
+	m.now -= m.sizes[b]
+	m.Backend.Free(b)
+}
+
+// Bytes and WeightBytes are what is allocated, and nothing is left.
+func TestBytes(t *testing.T) {
+	for _, kind := range kinds() {
+		c := tiny(kind)
+		c.Width, c.FFN, c.Out = 128, 256, 128 // matrices without padding
+		m := &metered{Backend: ref.New[float32](), sizes: map[kernels.Buffer]int64{}}
+		x, err := New(m, c, kernels.F32, waves(c, kernels.F32))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := c.WeightBytes(kernels.F32)
+		if c.Side > 0 { // the host's
+			want -= int64(4 * c.Side * c.Side * c.Width)
+		}
+		if m.now != want {
+			t.Errorf("%s: weights take %d bytes, not %d", kind, m.now, want)
+		}
+		before := m.now
+		x.Encode(m, picturedAs(c, 12, 12, 1))
+		if got, want := m.most-before, c.Bytes(kernels.F32, kernels.F32, 140); got != want {
+			t.Errorf("%s: an image takes %d bytes, not %d", kind, got, want)
+		}
+		if x.Close(); m.now != 0 {
+			t.Errorf("%s: %d bytes are left", kind, m.now)
+		}
+	}
+}
+
 func TestImpossibleTowers(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"0 layers":              func(c *Config) { c.Layers = 0 },
