@@ -31,7 +31,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	at stage.Placement) (device, host []Part) {
 	var tower parts
 	if mayShowImages(kind, c) {
-		tower.add("vision tower", int(stage.TowerBytes(c)))
+		weights, image := stage.TowerBytes(c)
+		tower.add("vision tower", int(weights))
+		tower.add("activations of an image", int(image))
 	}
 	if kind == config.EvalGen {
 		return append(evalMemory(c, arch, longest, at), tower...), nil

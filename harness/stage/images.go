@@ -9,6 +9,7 @@ import (
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/prompt"
+	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
 	"exp/train/picture"
@@ -116,22 +117,29 @@ func (g *gallery) add(pic rollout.Picture) (model.Image, error) {
 	})
 }
 
-// TowerBytes returns the memory of the vision tower's weights, which a stage loads if its problems show images; 0 for
-// a model of text alone, and for one that cannot be read, which the plan reports.
-func TowerBytes(c *config.Run) int64 {
+// TowerBytes returns the memory of the vision tower, which a stage loads if its problems show images: of its weights,
+// and of the largest image that a prompt has room for. Both are 0 for a model of text alone, and for one that cannot
+// be read, which the plan reports.
+func TowerBytes(c *config.Run) (weights, image int64) {
 	if !ReadsImages(c) {
-		return 0
+		return 0, 0
+	}
+	settings, err := PictureSettings(c)
+	if err != nil {
+		return 0, 0
 	}
 	tower, _, err := checkpoint.ReadVision(c.Model.Base)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	t, err := checkpoint.OpenTower(c.Model.Base)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	defer t.Close()
-	return tower.WeightBytes(t.Frozen())
+	patches := min(settings.MaxPixels/(settings.Patch*settings.Patch),
+		c.Data.MaxPromptTokens*settings.Merge*settings.Merge)
+	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
 }
 
 // shown gives a model the images of the stage's problems, if there are any.
