@@ -68,6 +68,8 @@ func messageText(m rollout.Message) string {
 		}
 		if json.Unmarshal(part, &x) == nil && x.Text != nil {
 			b.WriteString(*x.Text)
+		} else if x.Type == "image" {
+			b.WriteString(rollout.ImageMark)
 		} else {
 			b.Write(part)
 		}
