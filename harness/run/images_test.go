@@ -52,10 +52,16 @@ const picturePreprocessor = `{"image_processor_type": "Qwen2VLImageProcessor", "
 // pictureFolder is a folder with a random model of text and images.
 func pictureFolder(t *testing.T) string {
 	t.Helper()
-	dir := prompttest.ModelFolder(t, false, map[string]string{"config.json": pictureConfig,
+	return pictureFolderOf(t, pictureConfig, checkpoint.ReadConfig, "model.", "visual.")
+}
+
+// pictureFolderOf is one of a class that is read by a function, with names of tensors that begin so.
+func pictureFolderOf(t *testing.T, conf string, read func(string) (model.Config, error), text, vision string) string {
+	t.Helper()
+	dir := prompttest.ModelFolder(t, false, map[string]string{"config.json": conf,
 		"preprocessor_config.json": picturePreprocessor, "chat_template.jinja": pictureTemplate,
 		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
-	c, err := checkpoint.ReadConfig(dir)
+	c, err := read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,10 +72,10 @@ func pictureFolder(t *testing.T) string {
 	shapes := map[string][]int{}
 	list, _ := model.Layout(c, model.Heads{LM: true})
 	for _, x := range list {
-		shapes[x.Name] = x.Shape
+		shapes[strings.Replace(x.Name, "model.", text, 1)] = x.Shape
 	}
 	for _, x := range tower.Tensors() {
-		shapes["visual."+x.Name] = x.Shape
+		shapes[vision+x.Name] = x.Shape
 	}
 	writeWaves(t, filepath.Join(dir, "model.safetensors"), shapes)
 	return dir

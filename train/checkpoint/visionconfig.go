@@ -212,6 +212,16 @@ func readWhole(path string) (r *settings, x imageClass, file string, err error) 
 	return r, x, file, nil
 }
 
+// ImagesOnRequest reports whether a model at a path is of a class whose images are read on request alone.
+func ImagesOnRequest(path string) bool {
+	raw, err := readSmall(filepath.Join(TextsFolder(path), configFile), maxConfig)
+	if err != nil {
+		return false
+	}
+	_, asked := towerClass(raw)
+	return asked
+}
+
 // towerClass reports whether a config.json is of a class whose images are read, and whether they are only on request.
 func towerClass(raw []byte) (tower, asked bool) {
 	r := settings{}
