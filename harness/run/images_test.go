@@ -343,6 +343,8 @@ func TestImagesRefused(t *testing.T) {
 		{"rollout.tools={kind: agent, command: [cat]}", "an agent reads text alone, and problems show images"},
 		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
 		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},
+		{"merge={format: fsdp, ranks: 2}", "merge.format fsdp has no place for models of text and images"},
+		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
 		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
 		{"sft={steps: 1, problems_per_step: 1, source: " + chats + "}", `field "images": the problem has images`},
 	} {
