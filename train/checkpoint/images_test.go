@@ -712,3 +712,40 @@ func TestImagesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// What is read of a model of text and images makes sense, and is what a merged folder says again.
+func FuzzImageConfig(f *testing.F) {
+	var all struct {
+		Models []struct{ Config json.RawMessage }
+	}
+	if err := json.Unmarshal(readFile(f, filepath.Join("testdata", "images.json")), &all); err != nil {
+		f.Fatal(err)
+	}
+	for _, x := range all.Models {
+		f.Add([]byte(x.Config))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig("f", raw, true)
+		if err != nil || !c.ReadsImages() {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted %+v: %v", c, err)
+		}
+		r := &settings{}
+		if err := json.Unmarshal(raw, &r.values); err != nil {
+			t.Fatal(err)
+		}
+		x, _ := r.imageClass()
+		if tower := r.tower(x); tower.Validate() != nil || tower.Params() < 1 || tower.Out != c.Width {
+			t.Fatalf("accepted %+v", tower)
+		}
+		again, err := wholeJSON(raw, c, BF16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("f", again, true); err != nil || !gocmp.Equal(got, c) {
+			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
+		}
+	})
+}

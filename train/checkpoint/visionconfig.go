@@ -159,10 +159,10 @@ func (r *settings) boundTower(c vision.Config) {
 		key        string
 		got, limit int
 	}{
-		{"depth", c.Layers, maxLayers}, {"the width", c.Width, maxFFN}, {"num_heads", c.Heads, maxHeads},
+		{"depth", c.Layers, maxLayers}, {"the width", c.Width, 1 << 16}, {"num_heads", c.Heads, maxHeads},
 		{"the feed-forward width", c.FFN, maxFFN}, {"the width of a token's features", c.Out, maxFFN},
-		{"patch_size", c.Patch, 1 << 10}, {"spatial_merge_size", c.Merge, 1 << 6},
-		{"temporal_patch_size", c.Frames, 1 << 6}, {"num_position_embeddings", c.Side, 1 << 12},
+		{"patch_size", c.Patch, 1 << 10}, {"spatial_merge_size", c.Merge, 1 << 3},
+		{"temporal_patch_size", c.Frames, 1 << 6}, {"the root of num_position_embeddings", c.Side, 1 << 12},
 	} {
 		if d.got > d.limit || d.got < 0 {
 			r.problem("%s is %d, must be from 1 to %d", d.key, d.got, d.limit)
