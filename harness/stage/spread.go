@@ -64,8 +64,8 @@ func spreadOptions(m *config.Merging) (o checkpoint.SpreadOptions, dir string) {
 func checkSpread(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
 	o, dir := spreadOptions(&c.Merge)
 	if dir != "" && arch.ReadsImages() {
-		bad("merge.format", config.CodeConflict, "merge.format "+c.Merge.Format+" has no place for models of text and "+
-			"images", "merge.format: hf")
+		bad("merge.format", config.CodeConflict, "merge.format "+c.Merge.Format+" has no place for models of text "+
+			"and images", "merge.format: hf")
 		return
 	}
 	if o.Megatron == nil {
