@@ -79,7 +79,7 @@ cuda: cuda-kernels cuda-runs cuda-gpu cuda-without ## the backend for GPUs on a 
 cuda-kernels: fake
 	$(ON_FAKE) $(RUN_TESTS) -timeout 20m -skip '$(PLAIN)' ./kernels/cuda/... ./harness/ranks/nccl
 cuda-runs: fake
-	$(ON_FAKE) $(RUN_TESTS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/forecast ./harness/run ./train/tensor
+	$(ON_FAKE) $(RUN_TESTS) -timeout 20m -run 'CUDA' ./cmd/exp ./harness/forecast ./harness/run ./train/tensor ./train/vision
 	FAKECUDA=order=1 LD_LIBRARY_PATH=$(CURDIR)/build/fake $(RUN_TESTS) -count=1 -run 'TestTrainOnCUDA' ./harness/selftest
 cuda-gpu: fake build
 	$(QUICKLY) test -c -o build/cuda.test ./kernels/cuda

@@ -23,7 +23,7 @@ type adapterConfig struct {
 	Rank        int            `json:"r"`
 	Alpha       float64        `json:"lora_alpha"`
 	Dropout     float64        `json:"lora_dropout"`
-	Targets     []string       `json:"target_modules"`
+	Targets     any            `json:"target_modules"` // names, or a regular expression
 	Bias        string         `json:"bias"`
 	FanInFanOut bool           `json:"fan_in_fan_out"`
 	Inference   bool           `json:"inference_mode"`
@@ -49,10 +49,23 @@ func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]Fi
 		}
 	}
 	list = publish(list, sourceTensor, stackedSource, turnedSource, x.Config)
-	return writeAdapters(x.Heads.Adapters, list, dir, base)
+	targets := slices.Sorted(slices.Values(x.Heads.Adapters.Targets))
+	if x.Config.ReadsImages() {
+		for i := range list {
+			rest := strings.TrimPrefix(list[i].Name, adapterPrefix+backbonePrefix)
+			list[i].Name = adapterPrefix + languageModel + rest
+		}
+		// Maps of the vision tower may have the same names.
+		return writeAdapters(x.Heads.Adapters, list, dir, base,
+			`model\.language_model\..*\.(`+strings.Join(targets, "|")+")")
+	}
+	return writeAdapters(x.Heads.Adapters, list, dir, base, targets)
 }
 
-func writeAdapters(a *model.Adapters, tensors []Source, dir, base string) ([]FileInfo, error) {
+// languageModel begins the names of the language model's modules within a model of text and images (transformers 5).
+const languageModel = backbonePrefix + "language_model."
+
+func writeAdapters(a *model.Adapters, tensors []Source, dir, base string, targets any) ([]FileInfo, error) {
 	out, err := system().stage("write adapters", dir)
 	if err != nil {
 		return nil, err
@@ -60,7 +73,7 @@ func writeAdapters(a *model.Adapters, tensors []Source, dir, base string) ([]Fil
 	defer out.discard()
 	config := indented(adapterConfig{
 		PEFTType: "LORA", TaskType: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Alpha, Dropout: a.Dropout,
-		Targets: slices.Sorted(slices.Values(a.Targets)), Bias: "none", Inference: true, InitWeights: true,
+		Targets: targets, Bias: "none", Inference: true, InitWeights: true,
 		RankPattern: map[string]int{}, AlphaBy: map[string]any{},
 		FanInFanOut: slices.ContainsFunc(tensors, func(s Source) bool {
 			return strings.HasPrefix(s.Name, adapterPrefix+"transformer.h.") // GPT-2's weights are transposed

@@ -227,7 +227,11 @@ func (c *Container) openWhole() (*Tensors, error) {
 // wanted returns the shapes that config.json gives tensors.
 func (c *Container) wanted() func(name string) ([]int, bool) {
 	shapes := map[string][]int{}
-	if conf, err := ReadConfig(c.Texts); c.Texts != "" && err == nil {
+	var conf model.Config
+	if c.Texts != "" {
+		conf, _ = ReadConfig(c.Texts)
+	}
+	if conf.Layers > 0 {
 		layout, _ := model.Layout(conf, model.Heads{LM: true})
 		for _, t := range layout {
 			shapes[t.Name] = t.Shape
@@ -236,8 +240,19 @@ func (c *Container) wanted() func(name string) ([]int, bool) {
 			shapes[lmHead] = e
 		}
 	}
+	if conf.ReadsImages() {
+		tower, _ := readTower(c.Texts) // ReadConfig has read it
+		for _, t := range tower.Tensors() {
+			for _, prefix := range towerPrefixes() {
+				shapes[prefix+t.Name] = t.Shape
+			}
+		}
+	}
 	return func(name string) ([]int, bool) {
 		s, ok := shapes[name]
+		if plain, inner := textName(name, true); !ok && inner && conf.ReadsImages() {
+			s, ok = shapes[plain]
+		}
 		return slices.Clone(s), ok
 	}
 }

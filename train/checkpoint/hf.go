@@ -26,7 +26,7 @@ func (e *ConfigError) Error() string {
 // ReadConfig returns the architecture described by the config.json of a model at a path: in
 // the folder, or where its container has it. Missing settings have
 // Hugging Face's defaults for the architecture. It returns a *ConfigError if the engine
-// does not support the model.
+// does not support the model. A model of text and images of a supported class has Config.Images.
 func ReadConfig(path string) (model.Config, error) {
 	if c, err := FindContainer(path); err == nil && c.format == megatronRanks && c.Texts == "" {
 		return c.argsConfig()
@@ -41,7 +41,7 @@ func ReadConfig(path string) (model.Config, error) {
 	if err != nil {
 		return model.Config{}, err
 	}
-	return ParseConfig(path, raw)
+	return parseConfig(path, raw, true)
 }
 
 // Limits of sizes: ten times as large as in any published model, small enough that products do
@@ -61,11 +61,18 @@ const (
 	maxPositions = 1 << 27
 )
 
-// ParseConfig is ReadConfig for the text of a config.json; errors name path.
-func ParseConfig(path string, raw []byte) (model.Config, error) {
+// ParseConfig is ReadConfig for the text of a config.json of a plain language model; errors
+// name path.
+func ParseConfig(path string, raw []byte) (model.Config, error) { return parseConfig(path, raw, false) }
+
+// parseConfig is ParseConfig, with images also for a model of text and images.
+func parseConfig(path string, raw []byte, images bool) (model.Config, error) {
 	r := settings{}
 	if err := json.Unmarshal(raw, &r.values); err != nil {
 		return model.Config{}, cmp.Or(standIn(path, raw), error(corrupt(path, "", "%s", jsonWords(err))))
+	}
+	if x, inside := r.imageClass(); images && x.tower != "" {
+		return r.imageConfig(path, x, inside)
 	}
 	return r.config(path)
 }

@@ -21,6 +21,12 @@ type Origin struct {
 	// ShardBytes is how many bytes of tensors its largest file has; 0 if it has one file, or
 	// is in files of ranks.
 	ShardBytes int64
+
+	// Of a model of text and images that is read whole:
+	Path      string            // of the weights, whose vision tower is kept
+	Names     map[string]string // of tensors in the files, by their names here
+	Processor map[string][]byte // files of the processors of images and videos, kept byte for byte
+	Turned    bool              // all experts of a layer are in tensors whose rows are what goes in
 }
 
 // ReadOrigin reads the Origin of a model at a path: config.json and the headers of its
@@ -46,13 +52,27 @@ func ReadOrigin(path string) (*Origin, error) {
 	if len(sizes) > 1 {
 		o.ShardBytes = slices.Max(slices.Collect(maps.Values(sizes)))
 	}
-	return o, nil
+	if !wholeClass(raw) {
+		return o, nil
+	}
+	o.Path, o.Names, o.Turned = path, map[string]string{}, t.turned
+	for name, p := range t.where {
+		o.Names[name] = p.stored
+	}
+	o.Processor, err = readProcessor(TextsFolder(path))
+	return o, err
 }
 
 // patchConfig returns a folder's config.json adapted to c and weights of type dtype. Keys
 // stay where and as they were written, and both spellings of types and rotary positions are
 // present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
+	switch whole := wholeClass(old); {
+	case whole && c.ReadsImages():
+		return wholeJSON(old, c, dtype)
+	case whole:
+		return configJSON(c, dtype, endIDs) // of the text part
+	}
 	old = unquantized(textPartJSON(old))
 	from, err := ParseConfig(configFile, old)
 	if err != nil {

@@ -37,6 +37,10 @@ func (c *Container) readMegatron() (*megatron.Checkpoint, error) {
 	var known *model.Config
 	if c.Texts != "" {
 		conf, err := ReadConfig(c.Texts)
+		if err == nil && conf.ReadsImages() {
+			err = &ConfigError{Path: filepath.Join(c.Texts, configFile), Problems: []string{"this is a model of " +
+				"text and images: its checkpoints of Megatron are not supported"}}
+		}
 		if err != nil {
 			return nil, err
 		}

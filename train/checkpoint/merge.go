@@ -112,8 +112,14 @@ func (o MergeOptions) dtypes(be kernels.Backend) (dtypes, error) {
 func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptions,
 	as dtypes) (map[string][]byte, error) {
 	dtype := mostOf(tensors, as)
-	config, err := configJSON(c, dtype, o.EndIDs)
-	if o.Origin != nil {
+	var config []byte
+	var err error
+	switch {
+	case o.Origin == nil && c.ReadsImages():
+		err = errNoTower
+	case o.Origin == nil:
+		config, err = configJSON(c, dtype, o.EndIDs)
+	default:
 		if config, err = patchConfig(o.Origin.Config, c, dtype, o.EndIDs); err == nil {
 			config, err = withoutFurtherLayers(config)
 		}
@@ -122,6 +128,9 @@ func mergeTexts(c model.Config, tensors []model.Tensor, dir string, o MergeOptio
 		return nil, mergeError(dir, err)
 	}
 	texts := map[string][]byte{generationFile: generationJSON(o.EndIDs)}
+	if c.ReadsImages() {
+		maps.Copy(texts, o.Origin.Processor)
+	}
 	maps.Copy(texts, o.Tokenizer)
 	for _, name := range sortedKeys(o.Tokenizer) {
 		if !mayKeep(name) {

@@ -286,5 +286,6 @@ func heads(m *model.Model) []string {
 // (adapter_config.json, adapter_model.safetensors) and returns its files. base is what
 // PEFT calls base_model_name_or_path. An existing dir is replaced.
 func WriteAdapters(be kernels.Backend, m *model.Model, dir, base string) ([]FileInfo, error) {
-	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base)
+	return writeAdapters(m.Heads.Adapters, Weights(be, m, Plain), dir, base,
+		slices.Sorted(slices.Values(m.Heads.Adapters.Targets)))
 }

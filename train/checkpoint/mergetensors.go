@@ -32,6 +32,9 @@ type Trained struct {
 //	proj_z.safetensors        the log Z head, if there is one
 //	value_head.safetensors    the value head, if there is one
 //
+// Of a model of text and images model.safetensors holds the vision tower of the source, too, bit for bit, all under
+// the names that the source has, and the files of the source's processors of images are there.
+//
 // Weights are rounded to nearest, ties to even. It reads and writes tensors in pieces and
 // builds no model, so memory is a few pieces at any size. On any error dir is unchanged.
 //
@@ -53,12 +56,20 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 	plain, heads := x.sources(be, tensors, as)
 	fused := fuseExperts(plain, sourceTensor, fusedSource)
 	published := publish(fused, sourceTensor, stackedSource, turnedSource, x.Config)
+	var tower []Source
+	if x.Config.ReadsImages() {
+		var from *Tensors
+		if published, tower, from, err = o.Origin.whole(published); err != nil {
+			return nil, mergeError(dir, err)
+		}
+		defer from.Close()
+	}
 	contents := weightContents(published, o.shardBytes())
 	for name, list := range heads {
 		contents[name] = func(w io.Writer) error { return WriteSafetensors(w, list) }
 	}
 	return system().mergeFolder(dir, o.Replace, contents, texts,
-		func(tmp string) error { return x.prove(tmp, plain, heads) })
+		func(tmp string) error { return errors.Join(x.prove(tmp, plain, heads), proveTower(tmp, tower)) })
 }
 
 // Folded returns the tensors of a plain model in float32, with adapters folded in as model.FoldAdapters does, and
@@ -222,6 +233,18 @@ func (x Trained) prove(dir string, plain []Source, heads map[string][]Source) er
 		}
 	}
 	return nil
+}
+
+// proveTower compares the vision tower of the folder with its sources, if there are any.
+func proveTower(dir string, tower []Source) error {
+	if len(tower) == 0 {
+		return nil
+	}
+	t, err := OpenTower(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.holds(tower), t.Close())
 }
 
 // holds compares the contents of the files with sources, which may be in other files.

@@ -21,6 +21,8 @@ type Tensors struct {
 	where map[string]place
 	// opaque names some objects of the files that are not tensors, with their classes.
 	opaque []string
+	// turned says that experts of a model of text and images are stored with rows of what goes in.
+	turned bool
 }
 
 // OpenFile opens a safetensors file and checks its header. It adds "model." to the names of

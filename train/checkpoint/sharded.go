@@ -43,8 +43,22 @@ func Shards(path string) ([]string, error) {
 }
 
 // OpenFolder opens the weights of a model in any container that FindContainer finds: most
-// often a Hugging Face folder.
+// often a Hugging Face folder. Of a model of text and images that is read whole they are the
+// language model's, under the names of a plain one; OpenTower opens the others.
 func OpenFolder(path string) (*Tensors, error) {
+	t, err := openContainer(path)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := readSmall(filepath.Join(TextsFolder(path), configFile), maxConfig)
+	if err != nil || !wholeClass(raw) {
+		return t, nil
+	}
+	return t.textOf(path)
+}
+
+// openContainer opens all tensors.
+func openContainer(path string) (*Tensors, error) {
 	c, err := FindContainer(path)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"exp/train/model"
+	"exp/train/vision"
 )
 
 // imageClass is a class of text and images whose text part is read on request.
@@ -22,6 +23,7 @@ type imageClass struct {
 	sections []string
 	flat     bool                 // settings of the text model may lie next to vision_config (transformers 4)
 	complete func(text *settings) // makes the settings those of its class; may be nil
+	tower    vision.Kind          // of images; empty: only the text part is read
 }
 
 func imageClasses() []imageClass {
@@ -34,12 +36,13 @@ func imageClasses() []imageClass {
 		{class: "Gemma4UnifiedForConditionalGeneration", kind: "gemma4_unified",
 			inside: "Gemma4UnifiedForCausalLM"},
 		{class: "Qwen2VLForConditionalGeneration", kind: "qwen2_vl", inside: "Qwen2ForCausalLM", sections: qwen,
-			flat: true},
+			flat: true, tower: vision.Qwen2VL},
 		{class: "Qwen2_5_VLForConditionalGeneration", kind: "qwen2_5_vl", inside: "Qwen2ForCausalLM", sections: qwen,
-			flat: true},
-		{class: "Qwen3VLForConditionalGeneration", kind: "qwen3_vl", inside: "Qwen3ForCausalLM", sections: qwen},
+			flat: true, tower: vision.Qwen25VL},
+		{class: "Qwen3VLForConditionalGeneration", kind: "qwen3_vl", inside: "Qwen3ForCausalLM", sections: qwen,
+			tower: vision.Qwen3VL},
 		{class: "Qwen3VLMoeForConditionalGeneration", kind: "qwen3_vl_moe", inside: "Qwen3MoeForCausalLM",
-			sections: qwen, complete: normalized},
+			sections: qwen, complete: normalized, tower: vision.Qwen3VL},
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
 			flat: true, complete: evenHeads},
 		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm,
@@ -219,16 +222,21 @@ func TextNote(path string) string {
 // OpenTextFolder is OpenFolder for the text model inside a model of text and images:
 // tensors of the text model get the names of a plain language model, others are dropped.
 func OpenTextFolder(dir string) (*Tensors, error) {
-	t, err := OpenFolder(dir)
+	t, err := openContainer(dir)
 	if err != nil {
 		return nil, err
 	}
+	return t.textOf(dir)
+}
+
+// textOf makes the tensors of such a model those of the text model inside.
+func (t *Tensors) textOf(dir string) (*Tensors, error) {
 	beside := false // the vision tower lies beside a text model with plain names (transformers 4 and Qwen2.5-VL)
 	for name := range t.where {
 		beside = beside || strings.HasPrefix(name, "visual.")
 	}
 	any := false
-	err = t.rename(func(name string) (string, bool) {
+	err := t.rename(func(name string) (string, bool) {
 		if name == lmHead { // transformers 5 has it outside
 			return name, true
 		}
@@ -282,6 +290,7 @@ func (t *Tensors) splitTextExperts(dir string) error {
 		}
 		turned := gates.Shape[1] == width && gates.Shape[2] != width ||
 			downs.Shape[2] == width && downs.Shape[1] != width
+		t.turned = turned
 		for _, part := range []string{part, "down_proj"} {
 			if turned {
 				err = t.splitTurned(prefix+expertsOf, part)

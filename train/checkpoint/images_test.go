@@ -1,0 +1,751 @@
+package checkpoint
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"exp/kernels"
+	"exp/kernels/ref"
+	"exp/train/model"
+	"exp/train/picture"
+	"exp/train/vision"
+)
+
+// pictured is a tiny model of testdata/images.json, which images.py wrote. Weights of the language model are waves,
+// and so are those of the vision tower, by the names of package vision. Number i of image k's patches is
+// sin(0.003·i² + k).
+type pictured struct {
+	Name   string
+	Config jsonObject
+	Images []struct {
+		Rows, Columns int       // of patches
+		Features      int       // numbers in all, [1+Deep][tokens][width]
+		Every7th      []float64 // of them
+	}
+	Tokens []int32     // with the config's image_token_id for each token of an image
+	Rows   []int       // of Logits
+	Logits [][]float64 // after the tokens of Rows
+}
+
+// eachPictured calls f with every model and its folder, in a layout of transformers 4 or 5.
+func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 bool)) {
+	var all struct{ Models []pictured }
+	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
+		t.Fatal(err)
+	}
+	if len(all.Models) != 4 {
+		t.Fatalf("%d models", len(all.Models))
+	}
+	for _, x := range all.Models {
+		for _, v5 := range []bool{false, true} {
+			if !v5 && x.Name == "qwen3-vl" {
+				continue // transformers 4 has the names of 5 in this class, but experts turned
+			}
+			t.Run(x.Name+map[bool]string{true: "/transformers 5"}[v5], func(t *testing.T) {
+				dir := t.TempDir()
+				writeFile(t, filepath.Join(dir, configFile), compact(x.Config))
+				writeTensors(t, filepath.Join(dir, weightsFile), picturedWeights(t, dir, v5)...)
+				f(t, x, dir, v5)
+			})
+		}
+	}
+}
+
+// picturedWeights returns the tensors of such a model under the names of a layout.
+func picturedWeights(t *testing.T, dir string, v5 bool) []Source {
+	t.Helper()
+	c, err := ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tower, err := readTower(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moe := c.Experts.Count > 0
+	list := stackExperts(waves(c), c, !v5)
+	for i := range list {
+		if rest, ok := strings.CutPrefix(list[i].Name, backbonePrefix); ok && (v5 || moe) {
+			list[i].Name = languageModel + rest
+		}
+	}
+	prefix := "visual."
+	if v5 || moe {
+		prefix = "model.visual."
+	}
+	for _, x := range towerWaves(tower) {
+		x.Name = prefix + x.Name
+		list = append(list, x)
+	}
+	return list
+}
+
+// towerWaves are the weights of a tower.
+func towerWaves(c vision.Config) (list []Source) {
+	tensors := c.Tensors()
+	slices.SortFunc(tensors, func(a, b vision.Tensor) int { return cmp.Compare(a.Name, b.Name) })
+	for k, x := range tensors {
+		var raw []byte
+		for i := range x.Len() {
+			v := math.Sin(0.37*float64(i)*float64(1+k%3)+float64(k)) / 2
+			if strings.Contains(x.Name, "norm") || strings.Contains(x.Name, "ln_q") {
+				v = 1 + 0.6*v
+			}
+			raw = appendF32(raw, float32(v))
+		}
+		list = append(list, source(x.Name, F32, x.Shape, string(raw)))
+	}
+	return list
+}
+
+// patchesOf returns image k of a model.
+func (x pictured) patchesOf(c vision.Config, k int) picture.Patches {
+	im := x.Images[k]
+	p := picture.Patches{Rows: im.Rows, Columns: im.Columns,
+		Values: make([]float32, im.Rows*im.Columns*c.Channels*c.Frames*c.Patch*c.Patch)}
+	for i := range p.Values {
+		p.Values[i] = float32(math.Sin(float64(0.003*float64(i)*float64(i)) + float64(k)))
+	}
+	return p
+}
+
+func TestTowersComputeAsTransformers(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		for _, b := range []struct {
+			be    kernels.Backend
+			limit float64 // of the largest feature
+		}{{ref.New[float64](), 1e-9}, {ref.New[float32](), 1e-5}, {openCPU(t, kernels.F32), 1e-5}} {
+			tower, err := LoadTower(b.be, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, im := range x.Images {
+				got := make([]float64, im.Features)
+				tower.EncodeInto(b.be, x.patchesOf(tower.Config, k), kernels.Host(got))
+				worst, largest := 0.0, 0.0
+				for i, w := range im.Every7th {
+					worst, largest = max(worst, math.Abs(got[7*i]-w)), max(largest, math.Abs(w))
+				}
+				if !(worst <= b.limit*largest) {
+					t.Errorf("%s, image %d: features differ by %g from transformers' up to %g", b.be.Name(), k, worst,
+						largest)
+				}
+			}
+			tower.Close()
+		}
+	})
+}
+
+// The reference in float32 and the fast backend give the same bits.
+func TestTowersHaveOneResult(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		var want [][]float32
+		for _, be := range []kernels.Backend{ref.New[float32](), openCPU(t, kernels.F32)} {
+			tower, err := LoadTower(be, dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k := range x.Images {
+				got := tower.Encode(be, x.patchesOf(tower.Config, k))
+				if be.Name() == "ref" {
+					want = append(want, got)
+				} else if !slices.Equal(got, want[k]) {
+					t.Errorf("%s, image %d: other bits than the reference", be.Name(), k)
+				}
+			}
+			tower.Close()
+		}
+	})
+}
+
+// painted are images whose features are computed beforehand (model.Images).
+type painted struct {
+	images   []model.Image
+	features [][]float32
+}
+
+func (x *painted) Of(id int32) model.Image {
+	for _, im := range x.images {
+		if id >= im.First && id < im.First+int32(im.Tokens()) {
+			return im
+		}
+	}
+	panic("no image")
+}
+
+func (x *painted) Features(_ kernels.Backend, im model.Image) []float32 {
+	return x.features[slices.Index(x.images, im)]
+}
+
+// show gives the model its images, and returns its tokens with the ids of the images' tokens for placeholders.
+func (x pictured) show(t *testing.T, be kernels.Backend, dir string, m *model.Model) []int32 {
+	t.Helper()
+	tower, err := LoadTower(be, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tower.Close()
+	placeholder, err := ImageToken(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, next := &painted{}, int32(m.Config.Vocab)
+	for k, im := range x.Images {
+		all.images = append(all.images, model.Image{First: next, Rows: im.Rows / tower.Config.Merge,
+			Columns: im.Columns / tower.Config.Merge})
+		all.features = append(all.features, tower.Encode(be, x.patchesOf(tower.Config, k)))
+		next += int32(all.images[k].Tokens())
+	}
+	m.SetImages(all)
+	tokens, id := slices.Clone(x.Tokens), int32(m.Config.Vocab)
+	for i := range tokens {
+		if tokens[i] == placeholder {
+			tokens[i] = id
+			id++
+		}
+	}
+	if id != next {
+		t.Fatalf("%d tokens of images, of %d", id-int32(m.Config.Vocab), next-int32(m.Config.Vocab))
+	}
+	return tokens
+}
+
+// Logits of a sequence that shows two images are transformers'. Features are float32 even on a float64 reference.
+func TestModelsOfImagesComputeAsTransformers(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		for _, b := range []struct {
+			be    kernels.Backend
+			limit float64
+		}{{ref.New[float64](), 2e-6}, {openCPU(t, kernels.F32), 2e-5}} {
+			c, err := ReadConfig(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := model.New(b.be, c, model.Heads{LM: true}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := LoadFolder(b.be, m, dir); err != nil {
+				t.Fatal(err)
+			}
+			got := logitsOf(t, b.be, m, x.show(t, b.be, dir, m))
+			worst := 0.0
+			for i, row := range x.Rows {
+				for v, w := range x.Logits[i] {
+					worst = max(worst, math.Abs(got[row*c.Vocab+v]-w))
+				}
+			}
+			if !(worst <= b.limit) {
+				t.Errorf("%s: logits differ by %g from transformers'", b.be.Name(), worst)
+			}
+			m.Close()
+		}
+	})
+}
+
+// ReadConfig says how a model reads images, and OpenFolder has its language model under plain names.
+func TestLanguageModelsOfImages(t *testing.T) {
+	want := map[string]model.ImageSettings{"qwen2-vl": {Sections: [3]int{3, 2, 1}},
+		"qwen2.5-vl":   {Sections: [3]int{3, 2, 1}},
+		"qwen3-vl":     {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 2},
+		"qwen3-vl-moe": {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 1}}
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		c, err := ReadConfig(dir)
+		if err != nil || c.Images != want[x.Name] {
+			t.Fatal(c.Images, err)
+		}
+		text, err := ReadTextConfig(dir)
+		if err != nil || text.ReadsImages() {
+			t.Fatal(text, err)
+		}
+		if id, err := ImageToken(dir); err != nil || id != 7 {
+			t.Fatal(id, err)
+		}
+		whole, err := OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer whole.Close()
+		if err := whole.Fits(c); err != nil {
+			t.Fatal(err)
+		}
+		part, err := OpenTextFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer part.Close()
+		if err := errors.Join(whole.holds(waves(c)), part.holds(waves(text))); err != nil {
+			t.Error(err)
+		}
+		tower, err := OpenTower(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tower.Close()
+		settings, _ := readTower(dir)
+		if err := tower.holds(towerWaves(settings)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A merged folder keeps the class, every key of config.json, the processor's files and the vision tower's bits next to
+// the trained weights, all under the names of its source.
+func TestMergedModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		be := openCPU(t, kernels.F32)
+		texts := map[string][]byte{"preprocessor_config.json": []byte(`{"patch_size": 4}`),
+			"video_preprocessor_config.json": []byte("{}")}
+		for name, text := range texts {
+			writeFile(t, filepath.Join(dir, name), text)
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		learned := waves(c)
+		for i := range learned { // as if training had doubled each number
+			learned[i].Raw = doubled(learned[i].Raw)
+		}
+		file := writeTensors(t, filepath.Join(t.TempDir(), "learned.safetensors"), learned...)
+		weights, err := OpenFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		origin, err := ReadOrigin(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
+		out := filepath.Join(t.TempDir(), "merged")
+		o := MergeOptions{Tokenizer: charFiles(t), EndIDs: []int32{2}, Origin: origin}
+		o.Tokenizer["chat_template.json"] = []byte("{}")
+		if _, err := MergeTensors(be, trained, out, o); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range texts {
+			if got := readFile(t, filepath.Join(out, name)); string(got) != string(text) {
+				t.Errorf("%s is %s", name, got)
+			}
+		}
+		if got := readFile(t, filepath.Join(out, configFile)); !sameJSON(got, x.Config) {
+			t.Errorf("config.json is %s", got)
+		}
+		from, to := openPlain(t, dir), openPlain(t, out)
+		if len(from.List()) != len(to.List()) {
+			t.Fatalf("%d tensors, the source has %d", len(to.List()), len(from.List()))
+		}
+		for _, x := range from.Sources() {
+			_, tower := towerName(x.Name)
+			if !tower {
+				x.Raw = doubled(x.Raw)
+			}
+			var want, got strings.Builder
+			if err := errors.Join(x.Raw(&want), copyRaw(&got, to, x.Name)); err != nil {
+				t.Fatal(err)
+			}
+			if want.String() != got.String() {
+				t.Errorf("%s: other elements", x.Name)
+			}
+		}
+		o.Origin, o.Replace = nil, true
+		if _, err := MergeTensors(be, trained, out, o); !errors.Is(err, errNoTower) {
+			t.Errorf("without a source: %v", err)
+		}
+	})
+}
+
+// The files of ranks of another trainer have the names of the whole.
+func TestShapesOfModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		wanted := (&Container{Texts: dir}).wanted()
+		for _, s := range openPlain(t, dir).List() {
+			if strings.Contains(s.Name, expertsOf) { // all of a layer in one
+				continue
+			}
+			if shape, ok := wanted(s.Name); !ok || !slices.Equal(shape, s.Shape) {
+				t.Errorf("%s has shape %v, not %v", s.Name, shape, s.Shape)
+			}
+		}
+		if shape, ok := wanted("model.layers.9.mlp.up_proj.weight"); ok {
+			t.Errorf("no layer 9, but a shape %v", shape)
+		}
+	})
+}
+
+// The text part alone is written as a plain language model, and exp merge copies the whole folder.
+func TestPartsOfModelsOfImages(t *testing.T) {
+	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
+		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM"}
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		c, err := ReadTextConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := OpenTextFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		origin, err := ReadOrigin(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trained := Trained{Config: c, Heads: model.Heads{LM: true}, Weights: weights, Learned: weights}
+		out := filepath.Join(t.TempDir(), "text")
+		if _, err := MergeTensors(openCPU(t, kernels.F32), trained, out, MergeOptions{Origin: origin}); err != nil {
+			t.Fatal(err)
+		}
+		if class := classIn(out); class != plain[x.Name] {
+			t.Errorf("the text part is a %s", class)
+		}
+		if got, err := ReadConfig(out); err != nil || !reflect.DeepEqual(got, c) {
+			t.Errorf("%+v, %v", got, err)
+		}
+		from, err := FindContainer(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := filepath.Join(t.TempDir(), "all")
+		if _, err := Pack(t.Context(), from, all, PackOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := openPlain(t, all).holds(openPlain(t, dir).Sources()); err != nil {
+			t.Error(err)
+		}
+		if _, err := ReadConfig(all); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Adapters have the names of modules in transformers 5, and a pattern that leaves the vision tower alone: PEFT 0.21
+// loads them so. They come back as they were.
+func TestAdaptersOfModelsOfImages(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
+		be := openCPU(t, kernels.F32)
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		weights, err := OpenFolder(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer weights.Close()
+		base, err := LoadBackbone(be, c, true, kernels.F32, weights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer base.Close()
+		a := &model.Adapters{Rank: 2, Alpha: 3, Targets: []string{"q_proj", "gate_proj"}}
+		m, err := model.NewOn(base, model.Heads{LM: true, Adapters: a}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		fill := make([]float32, m.Params().Len())
+		for i := range fill {
+			fill[i] = float32(i%11) / 7
+		}
+		be.Copy(m.Params(), kernels.Host(fill))
+		file := writeTensors(t, filepath.Join(t.TempDir(), "learned.safetensors"), Weights(be, m, Plain)...)
+		learned, err := OpenFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer learned.Close()
+		trained := Trained{Config: c, Heads: m.Heads, Weights: weights, Learned: learned}
+		out := filepath.Join(t.TempDir(), "adapter")
+		if _, err := trained.WriteAdapterTensors(be, out, dir); err != nil {
+			t.Fatal(err)
+		}
+		var settings struct {
+			Targets string `json:"target_modules"`
+		}
+		if err := json.Unmarshal(readFile(t, filepath.Join(out, adapterConfigFile)), &settings); err != nil {
+			t.Fatal(err)
+		}
+		targets := regexp.MustCompile("^(?:" + settings.Targets + ")$")
+		for name, want := range map[string]bool{"model.language_model.layers.2.self_attn.q_proj": true,
+			"model.language_model.layers.0.mlp.gate_proj": true, "model.language_model.layers.0.mlp.up_proj": false,
+			"model.visual.blocks.0.mlp.gate_proj": false} {
+			if got := targets.MatchString(name); got != want {
+				t.Errorf("%s targets %s: %v", settings.Targets, name, got)
+			}
+		}
+		written, err := OpenFile(filepath.Join(out, adapterFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer written.Close()
+		for _, x := range written.List() {
+			if !strings.HasPrefix(x.Name, "base_model.model.model.language_model.layers.") {
+				t.Errorf("PEFT has no tensor %s", x.Name)
+			}
+		}
+		read, err := ReadAdapters(out, c)
+		if err != nil || !read.Uniform {
+			t.Fatal(read, err)
+		}
+		again, err := model.NewOn(base, model.Heads{LM: true, Adapters: &read.Shape}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if err := read.Load(be, again); err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range m.Tensors() {
+			if !slices.Equal(kernels.Elems[float32](again.View(x.Name)), kernels.Elems[float32](m.View(x.Name))) {
+				t.Errorf("%s came back as another", x.Name)
+			}
+		}
+	})
+}
+
+// A published file of transformers 4: settings of the text model lie next to vision_config.
+func TestPublishedModelOfImages(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, configFile), []byte(`{"architectures": ["Qwen2_5_VLForConditionalGeneration"],
+		"attention_dropout": 0.0, "bos_token_id": 151643, "eos_token_id": 151645, "vision_start_token_id": 151652,
+		"vision_end_token_id": 151653, "vision_token_id": 151654, "image_token_id": 151655, "video_token_id": 151656,
+		"hidden_act": "silu", "hidden_size": 2048, "initializer_range": 0.02, "intermediate_size": 11008,
+		"max_position_embeddings": 128000, "max_window_layers": 70, "model_type": "qwen2_5_vl",
+		"num_attention_heads": 16, "num_hidden_layers": 36, "num_key_value_heads": 2, "rms_norm_eps": 1e-06,
+		"rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+		"use_cache": true, "use_sliding_window": false, "vision_config": {"depth": 32, "hidden_act": "silu",
+		"hidden_size": 1280, "intermediate_size": 3420, "num_heads": 16, "in_chans": 3, "out_hidden_size": 2048,
+		"patch_size": 14, "spatial_merge_size": 2, "spatial_patch_size": 14, "window_size": 112,
+		"fullatt_block_indexes": [7, 15, 23, 31], "tokens_per_second": 2, "temporal_patch_size": 2},
+		"rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}, "vocab_size": 151936}`))
+	c, err := ReadConfig(dir)
+	if want := (model.ImageSettings{Sections: [3]int{16, 24, 24}}); err != nil || c.Images != want || c.Width != 2048 ||
+		!c.TieEmbeddings || !c.QKVBias {
+		t.Errorf("%+v, %v", c, err)
+	}
+	tower, err := readTower(dir)
+	want := vision.Config{Kind: vision.Qwen25VL, Layers: 32, Width: 1280, Heads: 16, FFN: 3420, Activation: "silu",
+		Channels: 3, Patch: 14, Frames: 2, Merge: 2, Out: 2048, Window: 4, Full: []int{7, 15, 23, 31}}
+	if diff := gocmp.Diff(want, tower); err != nil || diff != "" {
+		t.Error(diff, err)
+	}
+	writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(`{"min_pixels": 3136, "max_pixels": 12845056,
+		"patch_size": 14, "temporal_patch_size": 2, "merge_size": 2, "image_processor_type": "Qwen2VLImageProcessor"}`))
+	if _, s, err := ReadVision(dir); err != nil || s.MaxPixels != 12845056 {
+		t.Errorf("%+v, %v", s, err)
+	}
+	writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(`{"patch_size": 16,
+		"image_processor_type": "Qwen2VLImageProcessor"}`))
+	if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "patches of 14 pixels") {
+		t.Errorf("patches of two sizes: %v", err)
+	}
+	raw, err := wholeJSON(readFile(t, filepath.Join(dir, configFile)), c, F32)
+	if err != nil || !strings.Contains(string(raw), `"torch_dtype": "float32"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+}
+
+// A tower of BF16 stays BF16 in memory, a tensor that it lacks is named, and so is one too many.
+func TestTowersOfFiles(t *testing.T) {
+	eachPictured(t, func(t *testing.T, x pictured, dir string, v5 bool) {
+		be := openCPU(t, kernels.F32)
+		c, err := readTower(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := picturedWeights(t, dir, v5)
+		half := make([]Source, len(all))
+		for i, s := range all {
+			half[i] = s
+			half[i].DType = BF16
+			half[i].Raw = func(w io.Writer) error {
+				var b bytes.Buffer
+				err := s.Raw(&b)
+				raw := make([]byte, b.Len()/2)
+				for i := range raw {
+					raw[i] = b.Bytes()[i/2*4+2+i%2]
+				}
+				return errors.Join(err, errOf(w.Write(raw)))
+			}
+		}
+		path := filepath.Join(dir, weightsFile)
+		writeTensors(t, path, half...)
+		tower, err := LoadTower(be, dir)
+		if err != nil || tower.DType != kernels.BF16 {
+			t.Fatal(tower, err)
+		}
+		defer tower.Close()
+		wide := ref.New[float32]()
+		other, err := LoadTower(wide, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		if p := x.patchesOf(c, 0); !slices.Equal(tower.Encode(be, p), other.Encode(wide, p)) {
+			t.Error("other bits than the reference")
+		}
+		i := slices.IndexFunc(all, func(s Source) bool { return strings.HasSuffix(s.Name, "attn.qkv.bias") })
+		writeTensors(t, path, slices.Delete(slices.Clone(all), i, i+1)...)
+		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "missing: blocks.0.attn.qkv.bias") {
+			t.Errorf("without a tensor: %v", err)
+		}
+		writeTensors(t, path, append(slices.Clone(all), source("visual.blocks.0.attn.qkv.scales", F32, []int{1}, "\x00\x00\x00\x00"))...)
+		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "unexpected: blocks.0.attn.qkv.scales") {
+			t.Errorf("with a tensor too many: %v", err)
+		}
+		text := slices.DeleteFunc(slices.Clone(all), func(s Source) bool { _, ok := towerName(s.Name); return ok })
+		writeTensors(t, path, text...)
+		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "there is no vision tower") {
+			t.Errorf("without a tower: %v", err)
+		}
+	})
+}
+
+func errOf(_ int, err error) error { return err }
+
+// doubled is a source of twice the float32 numbers of another.
+func doubled(raw func(w io.Writer) error) func(w io.Writer) error {
+	return func(w io.Writer) error {
+		var b bytes.Buffer
+		if err := raw(&b); err != nil {
+			return err
+		}
+		list := make([]float32, b.Len()/4)
+		decode(list, b.Bytes())
+		for i := range list {
+			list[i] *= 2
+		}
+		return binary.Write(w, binary.LittleEndian, list)
+	}
+}
+
+func openPlain(t *testing.T, dir string) *Tensors {
+	t.Helper()
+	x, err := OpenFile(filepath.Join(dir, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+func copyRaw(w io.Writer, t *Tensors, name string) error {
+	if _, ok := t.Lookup(name); !ok {
+		return errors.New("no tensor " + name)
+	}
+	_, err := io.Copy(w, t.raw(name))
+	return err
+}
+
+// What a tower or the positions of images do not compute is refused by name.
+func TestImagesAreRefused(t *testing.T) {
+	type object = jsonObject
+	for name, tt := range map[string]struct {
+		class  string
+		change func(whole, text, tower object)
+		want   string
+	}{
+		"rope": {"Qwen2_5_VL", func(_, text, _ object) {
+			text["rope_scaling"] = object{"type": "yarn", "factor": 4.0, "mrope_section": []int{3, 2, 1},
+				"original_max_position_embeddings": 64}
+		}, `rope type "yarn" is not supported with images`},
+		"no sections": {"Qwen2VL", func(_, text, _ object) { text["rope_scaling"] = object{"type": "default"} },
+			"mrope_section is []"},
+		"sections": {"Qwen2VL", func(_, text, _ object) {
+			text["rope_scaling"] = object{"type": "mrope", "mrope_section": []int{3, 2, 2}}
+		}, "sections [3 2 2] are 7 rotary pairs"},
+		"apart": {"Qwen3VL", func(_, text, _ object) {
+			text["rope_scaling"] = object{"type": "mrope", "mrope_section": []int{3, 2, 1}, "mrope_interleaved": false}
+		}, "mrope_interleaved is false"},
+		"activation": {"Qwen2_5_VL", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
+		"grey":       {"Qwen2VL", func(_, _, tower object) { tower["in_channels"] = 1 }, "in_channels is 1"},
+		"heads":      {"Qwen2VL", func(_, _, tower object) { tower["num_heads"] = 5 }, "24 channels in 5 heads"},
+		"quantized": {"Qwen2VL", func(_, _, tower object) { tower["quantization_config"] = object{"bits": 4} },
+			"quantized vision tower"},
+		"turns": {"Qwen2VL", func(_, _, tower object) { tower["rope_parameters"] = object{"rope_theta": 2e4} },
+			"only axial with theta 10000"},
+		"square": {"Qwen3VL", func(_, _, tower object) { tower["num_position_embeddings"] = 5 }, "no square number"},
+		"layers": {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
+		"width":  {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
+		"tower":  {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
+		"class": {"Gemma3", func(whole, _, _ object) { whole["model_type"] = "gemma3" },
+			"only its text part is supported"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := object{"vocab_size": 9, "hidden_size": 24, "intermediate_size": 6, "num_hidden_layers": 2,
+				"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 12, "rms_norm_eps": 1e-6,
+				"max_position_embeddings": 64, "rope_theta": 1e4, "rope_scaling": object{"type": "mrope", "mrope_section": []int{3, 2, 1}}}
+			tower := object{"depth": 2, "num_heads": 2, "hidden_size": 24, "out_hidden_size": 24, "embed_dim": 24,
+				"intermediate_size": 8, "mlp_ratio": 2, "num_position_embeddings": 4, "deepstack_visual_indexes": []int{0},
+				"fullatt_block_indexes": []int{1}}
+			whole := object{"architectures": []string{tt.class + "ForConditionalGeneration"}, "text_config": text,
+				"vision_config": tower}
+			if tt.class != "Gemma3" {
+				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl"}[tt.class]
+				dir := t.TempDir()
+				writeFile(t, filepath.Join(dir, configFile), compact(whole))
+				if c, err := ReadConfig(dir); err != nil || !c.ReadsImages() {
+					t.Fatalf("before the change: %v", err)
+				}
+			}
+			tt.change(whole, text, tower)
+			dir := t.TempDir()
+			writeFile(t, filepath.Join(dir, configFile), compact(whole))
+			if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// What is read of a model of text and images makes sense, and is what a merged folder says again.
+func FuzzImageConfig(f *testing.F) {
+	var all struct {
+		Models []struct{ Config json.RawMessage }
+	}
+	if err := json.Unmarshal(readFile(f, filepath.Join("testdata", "images.json")), &all); err != nil {
+		f.Fatal(err)
+	}
+	for _, x := range all.Models {
+		f.Add([]byte(x.Config))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		c, err := parseConfig("f", raw, true)
+		if err != nil || !c.ReadsImages() {
+			return
+		}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("accepted %+v: %v", c, err)
+		}
+		r := &settings{}
+		if err := json.Unmarshal(raw, &r.values); err != nil {
+			t.Fatal(err)
+		}
+		x, _ := r.imageClass()
+		if tower := r.tower(x); tower.Validate() != nil || tower.Params() < 1 || tower.Out != c.Width {
+			t.Fatalf("accepted %+v", tower)
+		}
+		again, err := wholeJSON(raw, c, BF16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := parseConfig("f", again, true); err != nil || !gocmp.Equal(got, c) {
+			t.Fatalf("written and read: %+v, %v; want %+v", got, err, c)
+		}
+	})
+}

@@ -1,0 +1,167 @@
+# Writes images.json: features and logits of tiny models of text and images, from transformers in float64.
+# images_test.go has the rules of weights and pixels. Run: python3 images.py > images.json
+import json
+
+import numpy as np
+import torch
+import transformers
+from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
+                          Qwen2VLForConditionalGeneration, Qwen3VLConfig, Qwen3VLForConditionalGeneration,
+                          Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
+
+torch.set_default_dtype(torch.float64)
+torch.float32 = torch.float = torch.float64  # transformers widens some values to float32: here nothing narrows
+torch.Tensor.float = torch.Tensor.double
+IMAGE, START, END, VOCAB = 7, 5, 6, 37
+
+
+def waves(state):
+    """Sets element i of the k-th tensor by name to sin(0.37·i·(1+k%3) + k)/2, in norms 1 and 0.6 times it."""
+    out = {}
+    for k, name in enumerate(sorted(state)):
+        i = np.arange(state[name].numel(), dtype=np.float64)
+        v = np.sin(0.37 * i * float(1 + k % 3) + float(k)) / 2
+        if "norm" in name or "ln_q" in name:
+            v = 1 + 0.6 * v
+        out[name] = torch.tensor(v.astype(np.float32).astype(np.float64)).reshape(state[name].shape)
+    return out
+
+
+def experts(name, t):
+    """Splits a tensor of all experts of a layer."""
+    prefix, of, part = name.partition(".mlp.experts.")
+    if not of:
+        return {name: t}
+    parts = ["gate_proj", "up_proj"] if part == "gate_up_proj" else ["down_proj"]
+    return {f"{prefix}{of}{e}.{p}.weight": x for e in range(len(t)) for p, x in zip(parts, t[e].chunk(len(parts)))}
+
+
+def together(state):
+    """Undoes experts."""
+    out, parts = {}, {}
+    for name, t in state.items():
+        prefix, of, rest = name.partition(".mlp.experts.")
+        if not of:
+            out[name] = t
+            continue
+        e, part, _ = rest.split(".")
+        key = prefix + of + ("down_proj" if part == "down_proj" else "gate_up_proj")
+        parts.setdefault(key, {})[int(e), part] = t
+    for key, of in parts.items():
+        count = 1 + max(e for e, _ in of)
+        names = ["down_proj"] if key.endswith("down_proj") else ["gate_proj", "up_proj"]
+        out[key] = torch.stack([torch.cat([of[e, p] for p in names]) for e in range(count)])
+    return out
+
+
+def fill(model):
+    state = model.state_dict()
+    text, tower = {}, {}
+    for name, t in state.items():
+        if name.startswith("model.visual."):
+            tower[name[len("model.visual."):]] = t
+        elif name != "lm_head.weight" or not model.config.tie_word_embeddings:
+            text.update(experts(name.replace("model.language_model.", "model."), t))
+    new = {}
+    for name, t in waves(tower).items():
+        new["model.visual." + name] = t
+    for name, t in together(waves(text)).items():
+        new[name if name == "lm_head.weight" else name.replace("model.", "model.language_model.", 1)] = t
+    if model.config.tie_word_embeddings:
+        new["lm_head.weight"] = new["model.language_model.embed_tokens.weight"]
+    model.load_state_dict(new, strict=True)
+
+
+def pixels(rows, columns, n, first):
+    i = np.arange(rows * columns * n, dtype=np.float64)
+    return torch.tensor(np.sin(0.003 * i * i + first).astype(np.float32).astype(np.float64)).reshape(rows * columns, n)
+
+
+TEXT = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=2,
+            num_key_value_heads=1, rms_norm_eps=1e-6, max_position_embeddings=256, bos_token_id=None, eos_token_id=2,
+            pad_token_id=None)
+IDS = dict(image_token_id=IMAGE, video_token_id=8, vision_start_token_id=START, vision_end_token_id=END)
+
+
+def models():
+    rope = dict(rope_theta=1e4, rope_type="default", mrope_section=[3, 2, 1])
+    yield "qwen2-vl", Qwen2VLForConditionalGeneration, Qwen2VLConfig(
+        text_config=dict(TEXT, rope_parameters=rope), tie_word_embeddings=True, **IDS,
+        vision_config=dict(depth=3, embed_dim=32, hidden_size=24, mlp_ratio=2, num_heads=2, patch_size=4,
+                           spatial_merge_size=2, temporal_patch_size=2, hidden_act="quick_gelu"))
+    yield "qwen2.5-vl", Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLConfig(
+        text_config=dict(TEXT, rope_parameters=rope), tie_word_embeddings=False, **IDS,
+        vision_config=dict(depth=4, hidden_size=40, intermediate_size=27, num_heads=2, patch_size=4,
+                           spatial_merge_size=2, temporal_patch_size=2, window_size=16, out_hidden_size=24,
+                           fullatt_block_indexes=[1, 3], hidden_act="silu"))
+    rope = dict(rope, mrope_interleaved=True, mrope_section=[4, 2, 2])
+    yield "qwen3-vl", Qwen3VLForConditionalGeneration, Qwen3VLConfig(
+        text_config=dict(TEXT, head_dim=16, rope_parameters=rope), tie_word_embeddings=False, **IDS,
+        vision_config=dict(depth=4, hidden_size=48, intermediate_size=30, num_heads=2, patch_size=4,
+                           spatial_merge_size=2, temporal_patch_size=2, out_hidden_size=24,
+                           num_position_embeddings=36, deepstack_visual_indexes=[0, 2],
+                           hidden_act="gelu_pytorch_tanh"))
+    vision = dict(depth=2, hidden_size=24, intermediate_size=20, num_heads=2, patch_size=4, spatial_merge_size=2,
+                  temporal_patch_size=2, out_hidden_size=24, num_position_embeddings=16,
+                  deepstack_visual_indexes=[1], hidden_act="gelu_pytorch_tanh")
+    yield "qwen3-vl-moe", Qwen3VLMoeForConditionalGeneration, Qwen3VLMoeConfig(
+        text_config=dict(TEXT, head_dim=16, rope_parameters=rope, num_experts=4, num_experts_per_tok=2,
+                         moe_intermediate_size=10, decoder_sparse_step=1, mlp_only_layers=[1]),
+        tie_word_embeddings=False, **IDS, vision_config=vision)
+
+
+def main():
+    out = {"made_by": f"transformers {transformers.__version__} in float64, see images.py", "models": []}
+    for name, cls, config in models():
+        config._attn_implementation = "eager"
+        model = cls(config).eval()
+        model.set_experts_implementation("eager")
+        fill(model)
+        merge, n = 4, 3 * 2 * 4 * 4
+        grids = [(4, 6), (10, 14)]
+        patches = [pixels(r, c, n, float(k)) for k, (r, c) in enumerate(grids)]
+        tokens = [3, 1, START] + [IMAGE] * (4 * 6 // merge) + [END, 4, 1, 9, START] + [IMAGE] * (10 * 14 // merge) + [
+            END, 2, 6, 11, 20, 3]
+        x = dict(input_ids=torch.tensor([tokens]), pixel_values=torch.cat(patches),
+                 image_grid_thw=torch.tensor([(1, r, c) for r, c in grids]),
+                 attention_mask=torch.ones(1, len(tokens), dtype=torch.int64))
+        x["mm_token_type_ids"] = (x["input_ids"] == IMAGE).int()
+        images = []
+        with torch.no_grad():
+            for p, (r, c) in zip(patches, grids):
+                got = model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
+                feats = features(got)
+                flat = torch.cat([f.reshape(-1) for f in feats]).numpy()
+                images.append({"rows": r, "columns": c, "features": len(flat), "every7th": flat[::7].tolist()})
+            logits = model(**x).logits[0]
+        rows = [1, 5, len(tokens) - 20, len(tokens) - 1]
+        c = json.loads(config.to_json_string(use_diff=False))
+        keep = {k: c[k] for k in ("architectures", "model_type", "tie_word_embeddings", "text_config", "vision_config",
+                                  *IDS) if k in c}
+        keep["architectures"] = [cls.__name__]
+        for part in ("text_config", "vision_config"):
+            keep[part] = {k: v for k, v in keep[part].items() if k in GENERATING}
+        out["models"].append({"name": name, "config": keep, "images": images, "tokens": tokens, "rows": rows,
+                              "logits": [logits[r].tolist() for r in rows]})
+    print(json.dumps(out))
+
+
+# Settings that describe a model.
+GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_type", "depth", "embed_dim", "mlp_ratio",
+                          "num_heads", "in_channels", "patch_size", "spatial_merge_size", "temporal_patch_size",
+                          "window_size", "out_hidden_size", "fullatt_block_indexes", "num_position_embeddings",
+                          "deepstack_visual_indexes", "initializer_range", "dtype", "num_experts",
+                          "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
+                          "norm_topk_prob", "num_local_experts"}
+
+
+def features(got):
+    """The features of an image's tokens, then those for layers of the language model."""
+    if hasattr(got, "pooler_output"):
+        return [got.pooler_output, *(getattr(got, "deepstack_features", None) or [])]
+    if isinstance(got, tuple):
+        return [got[0], *got[1]]
+    return [got]
+
+
+main()

@@ -1,0 +1,164 @@
+package vision
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"exp/kernels"
+	"exp/train/model"
+	"exp/train/picture"
+)
+
+// Gallery knows the images of a run and gives a language model their features (model.Images). It computes them when
+// they are asked for and keeps those used last. Safe for concurrent use, each goroutine with a backend of its own.
+type Gallery struct {
+	settings picture.Settings
+	tower    *Tower // nil: only ids are needed
+	room     int    // bytes of features that are kept
+
+	mu       sync.Mutex
+	next     int64 // id of the next image's first token
+	images   []*shown
+	byDigest map[string]*shown
+	kept     []*shown // with features, the one used last at the end
+	held     int      // bytes of them
+}
+
+// shown is an image and, while they are kept, its features.
+type shown struct {
+	model.Image
+	read func() ([]byte, error)
+
+	mu       sync.Mutex // of who computes the features
+	features []float32  // guarded by the gallery's mu
+}
+
+// NewGallery returns a gallery whose images have ids from vocab on. It keeps features of at most room bytes in host
+// memory, and those of the image used last in any case. t may be nil if nobody asks for features.
+func NewGallery(vocab int, s picture.Settings, t *Tower, room int) *Gallery {
+	return &Gallery{settings: s, tower: t, room: room, next: int64(vocab), byDigest: map[string]*shown{}}
+}
+
+// Add returns the image of a digest as tokens; a known digest is the same image, whatever else is passed. width and
+// height are pixels of the file that read returns; it is read when features are asked for. Ids are handed out in the
+// order of calls. It returns an error if the size is not for the model or ids run out.
+func (g *Gallery) Add(digest string, width, height int, read func() ([]byte, error)) (model.Image, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if x, ok := g.byDigest[digest]; ok {
+		return x.Image, nil
+	}
+	rows, columns, err := g.settings.Tokens(width, height)
+	if err != nil {
+		return model.Image{}, err
+	}
+	if rows < 1 || columns < 1 {
+		return model.Image{}, fmt.Errorf("an image of %d×%d pixels has %d×%d tokens", width, height, rows, columns)
+	}
+	n := int64(rows) * int64(columns)
+	if g.next+n-1 > math.MaxInt32 {
+		return model.Image{}, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d",
+			math.MaxInt32-g.first(), n)
+	}
+	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, read: read}
+	g.next += n
+	g.images, g.byDigest[digest] = append(g.images, x), x
+	return x.Image, nil
+}
+
+// first returns the id of the first image's first token.
+func (g *Gallery) first() int64 {
+	if len(g.images) == 0 {
+		return g.next
+	}
+	return int64(g.images[0].First)
+}
+
+// Of returns the image that a token belongs to. It panics if there is none.
+func (g *Gallery) Of(id int32) model.Image { return g.of(id).Image }
+
+func (g *Gallery) of(id int32) *shown {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	i, found := slices.BinarySearchFunc(g.images, id, func(x *shown, id int32) int { return int(x.First) - int(id) })
+	if !found {
+		i--
+	}
+	if i < 0 || int64(id) >= g.next {
+		panic(fmt.Sprintf("vision: token %d belongs to no image", id))
+	}
+	return g.images[i]
+}
+
+// Features returns the features of an image that Add returned, [1+Deep][T][Out]. Nobody may change them. It panics
+// with a *model.ImageError if the image cannot be read, and as Encode does.
+func (g *Gallery) Features(be kernels.Backend, im model.Image) []float32 {
+	if g.tower == nil {
+		panic("vision: a gallery without a tower has no features")
+	}
+	x := g.of(im.First)
+	if x.Image != im {
+		panic("vision: no such image")
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if f := g.use(x); f != nil {
+		return f
+	}
+	p, err := x.patches(g.settings)
+	if err != nil {
+		panic(&model.ImageError{Err: err})
+	}
+	f := g.tower.Encode(be, p)
+	g.keep(x, f)
+	return f
+}
+
+// patches reads the image. Its size must be that of Add.
+func (x *shown) patches(s picture.Settings) (picture.Patches, error) {
+	raw, err := x.read()
+	if err != nil {
+		return picture.Patches{}, err
+	}
+	p, err := s.Patches(raw)
+	if err != nil {
+		return p, err
+	}
+	if p.Rows != x.Rows*s.Merge || p.Columns != x.Columns*s.Merge {
+		return p, errors.New("the file is not the one whose size was read before: " +
+			fmt.Sprintf("%d×%d patches, not %d×%d", p.Rows, p.Columns, x.Rows*s.Merge, x.Columns*s.Merge))
+	}
+	return p, nil
+}
+
+// use returns features that are kept, nil if they are not, and makes them the ones used last.
+func (g *Gallery) use(x *shown) []float32 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if x.features == nil {
+		return nil
+	}
+	i := slices.Index(g.kept, x)
+	g.kept = append(slices.Delete(g.kept, i, i+1), x)
+	return x.features
+}
+
+// keep keeps features, and drops those used longest ago while all take too much room.
+func (g *Gallery) keep(x *shown, features []float32) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	x.features = features
+	g.kept = append(g.kept, x)
+	g.held += featureBytes(features)
+	for len(g.kept) > 1 && g.held > g.room {
+		old := g.kept[0]
+		g.held -= featureBytes(old.features)
+		old.features = nil
+		g.kept = slices.Delete(g.kept, 0, 1)
+	}
+}
+
+func featureBytes(f []float32) int { return 4 * len(f) }

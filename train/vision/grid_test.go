@@ -1,0 +1,111 @@
+package vision
+
+import (
+	"math"
+	"slices"
+	"testing"
+)
+
+// Patches of an image of 2×2 tokens of 2×2 patches, as the processor orders them.
+func TestPlaces(t *testing.T) {
+	c := Config{Merge: 2}
+	want := [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 1}, {3, 0}, {3, 1},
+		{2, 2}, {2, 3}, {3, 2}, {3, 3}}
+	for i, w := range want {
+		if row, column := c.place(i, 4); row != w[0] || column != w[1] {
+			t.Errorf("patch %d is at %d, %d, not %v", i, row, column, w)
+		}
+	}
+}
+
+// 2×3 tokens in windows of 2×2 tokens: the second window has one column of tokens.
+func TestWindows(t *testing.T) {
+	c := Config{Merge: 2, Window: 2}
+	got := c.windows(4, 6)
+	span := func(tokens ...int32) (list []int32) {
+		for _, token := range tokens {
+			for i := range int32(4) {
+				list = append(list, 4*token+i)
+			}
+		}
+		return list
+	}
+	want := [][]int32{span(0, 1, 3, 4), span(2, 5)}
+	if !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
+		t.Errorf("windows %v, want %v", got, want)
+	}
+	if c.Window = 0; len(c.windows(4, 6)) != 1 {
+		t.Error("without windows the image is not one segment")
+	}
+}
+
+// A head of 8 channels has frequencies 1 and 1/100 for rows and the same for columns.
+func TestRotary(t *testing.T) {
+	c := Config{Merge: 1, Width: 16, Heads: 2}
+	cos, sin := c.rotary(3, 4)
+	for i := range 12 {
+		for pair, angle := range []float64{float64(i / 4), float64(i/4) / 100, float64(i % 4), float64(i%4) / 100} {
+			if at := 4*i + pair; math.Abs(cos[at]-math.Cos(angle)) > 1e-15 || math.Abs(sin[at]-math.Sin(angle)) > 1e-15 {
+				t.Errorf("patch %d, pair %d: %g, %g", i, pair, cos[at], sin[at])
+			}
+		}
+	}
+}
+
+// 3 learned positions a side and 5 patches lie at 0, 0.5, 1, 1.5 and 2.
+func TestLearnedPositions(t *testing.T) {
+	c := Config{Merge: 1, Width: 1, Side: 3}
+	table := []float32{0, 1, 2, 10, 11, 12, 20, 21, 22} // 10·row + column
+	out := make([]float64, 5)
+	c.positions(out, table, 5, 5, 5, 10) // the second row of patches
+	if want := []float64{5, 5.5, 6, 6.5, 7}; !slices.Equal(out, want) {
+		t.Errorf("positions %v, want %v", out, want)
+	}
+	out = make([]float64, 1)
+	if c.positions(out, table, 1, 1, 0, 1); out[0] != 0 {
+		t.Errorf("a single patch is at %g, not at the first position", out[0])
+	}
+}
+
+// Every key has a place of its own, and every query comes back to its patch.
+func TestSegments(t *testing.T) {
+	c := Config{Merge: 2, Window: 4, Heads: 3}
+	for _, size := range [][2]int{{2, 2}, {10, 14}, {32, 4}, {16, 16}} {
+		lists := c.windows(size[0], size[1])
+		n := size[0] * size[1]
+		for _, lists := range [][][]int32{lists, {count(n)}} {
+			s := c.segments(lists)
+			segmentOf := make([]int32, n)
+			for i, list := range lists {
+				for _, patch := range list {
+					segmentOf[patch] = int32(i)
+				}
+			}
+			seen := map[int32]bool{}
+			for patch, slot := range s.host.slots {
+				if seen[slot] || int(slot) >= s.pages*pageSize {
+					t.Fatalf("patch %d has key %d of %d pages", patch, slot, s.pages)
+				}
+				seen[slot] = true
+				at := slot / pageSize // its page belongs to the segment
+				row := s.host.table[int(segmentOf[patch])*s.width:][:s.width]
+				if k := slices.Index(row, at); k < 0 || int(slot)%pageSize+k*pageSize >= len(lists[segmentOf[patch]]) {
+					t.Fatalf("patch %d: page %d is not in %v", patch, at, row)
+				}
+			}
+			for patch := range n {
+				for h := range c.Heads {
+					answer := int(s.host.part[patch*c.Heads+h])
+					g, head := answer/(c.Heads*together), answer%(c.Heads*together)
+					from := s.host.join[g*(together+2)*c.Heads+head]
+					if s.host.seq[g] != segmentOf[patch] || int(from) != patch*3*c.Heads+h || head/together != h {
+						t.Fatalf("patch %d, head %d: row %d of segment %d has head %d", patch, h, g, s.host.seq[g], from)
+					}
+					if int(s.host.last[g])+1 != len(lists[segmentOf[patch]]) {
+						t.Fatalf("row %d sees positions to %d", g, s.host.last[g])
+					}
+				}
+			}
+		}
+	}
+}
