@@ -121,6 +121,9 @@ func (s *source) problems(ctx context.Context, picked []pick) ([]problem, error)
 			}
 			if shown.Prompt == "" {
 				shown.Prompt = clipped(Visible(prompt))
+				if shown.Images, err = s.embed(ctx, a.Runs[0].Run, prompt); err != nil {
+					return nil, err
+				}
 			}
 			if len(side.Groups) > 0 || !math.IsNaN(p.Shares[i]) {
 				shown.Arms = append(shown.Arms, side)

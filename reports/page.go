@@ -182,6 +182,7 @@ type folded struct {
 type problem struct {
 	Title  line
 	Prompt string
+	Images []embedded // that the prompt shows, and are not too large
 	Arms   []answers
 }
 

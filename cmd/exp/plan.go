@@ -150,6 +150,9 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	if p.OwnTools > 0 {
 		say("", "%d problems have their own tools; %d of their prompts do not show them", p.OwnTools, p.LostTools)
 	}
+	if p.Images != nil {
+		say("", "images: %s", p.Images)
+	}
 	if p.Before != "" {
 		say("", "%s before the text, unless the template writes it", p.Before)
 	}

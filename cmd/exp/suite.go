@@ -17,6 +17,7 @@ import (
 	"exp/experiments/quantity"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
+	"exp/harness/dataset"
 	"exp/harness/fault"
 	"exp/harness/suites"
 )
@@ -111,7 +112,7 @@ func (a *app) suiteRemove(c *cli.Context, db *store.DB, row store.Suite) error {
 
 // readSuite reads a suite from a file; errors are worded for people.
 func readSuite(name, path string) (*suite.Suite, error) {
-	s, err := suite.Read(name, path)
+	s, err := suite.Read(name, path, dataset.SuiteImages())
 	var count *suite.CountError
 	switch {
 	case errors.As(err, &count):

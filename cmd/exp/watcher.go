@@ -44,7 +44,7 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 // three digits.
 func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
-	case "train", "val", "test", "steps", "files", "parameters", "samples", "reused", "kept", "never solved",
+	case "train", "val", "test", "images", "steps", "files", "parameters", "samples", "reused", "kept", "never solved",
 		"always solved":
 		return term.Fact{Name: f.Name, Text: quantity.Count(int64(f.Value)), Counts: true}
 	}

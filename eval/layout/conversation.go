@@ -65,6 +65,9 @@ func Conversations(all iter.Seq2[rows.Row, error]) (list []Conversation, err err
 
 // begun returns a conversation with a row's place, id and tools.
 func begun(r rows.Row) (c Conversation, err error) {
+	if err := textOnly(r); err != nil {
+		return c, err
+	}
 	c.Where, c.ID, c.Tools = r.Where, strconv.Itoa(r.Index), Tools(r)
 	if r.Has("id") {
 		c.ID, err = r.Text("id")

@@ -40,11 +40,10 @@ func OfInstructions(r rows.Row) bool {
 }
 
 // InstructionsAt reads prompts with verifiable instructions, in the layouts of IFEval, of open-instruct's
-// training sets, and of package task. The prompt stands in a column, or where a known layout has it. keep
-// names further columns; see ProblemsAt.
-func InstructionsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
-	return readKeeping(all, keep, func(r rows.Row) (Layout, error) {
-		l, err := DetectPrompt(r, column)
+// training sets, and of package task. For the columns see ProblemsAt.
+func InstructionsAt(all iter.Seq2[rows.Row, error], c Columns) ([]rollout.Problem, Copies, error) {
+	return readKeeping(all, c, func(r rows.Row) (Layout, error) {
+		l, err := DetectPrompt(r, c.Prompt)
 		l.Answer, l.Verifiable = "", true
 		if r.Has("key") {
 			l.ID = "key"

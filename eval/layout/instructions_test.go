@@ -22,7 +22,7 @@ func instructionsIn(t *testing.T, text string) ([]rollout.Problem, Copies, error
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return InstructionsAt(rows.Read(path), "", nil)
+	return InstructionsAt(rows.Read(path), Columns{})
 }
 
 func TestInstructionRows(t *testing.T) {

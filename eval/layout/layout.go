@@ -33,6 +33,7 @@ type Layout struct {
 	Source     string   // optional: the data set; verl picks its grader by it
 	Target     string   // optional: a worked solution to learn from
 	Keep       []string // further columns to keep in Facts.Columns
+	Images     *Images  // nil: rows with images are refused
 	Open       bool     // a problem may lack an answer
 	Verifiable bool     // a problem has Facts.Instructions
 }
@@ -199,9 +200,6 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	var p rollout.Problem
 	var facts Facts
 	var err error
-	if err := textOnly(r); err != nil {
-		return p, err
-	}
 	if err := l.problem(r, &p); err != nil {
 		return p, err
 	}
@@ -240,6 +238,9 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	}
 	for _, name := range l.Keep {
 		if v, ok := r.Value(name); ok {
+			if hasBytes(v) {
+				return p, r.Errorf(name, "it holds bytes, not text, and data.keep keeps text and numbers")
+			}
 			if facts.Columns == nil {
 				facts.Columns = map[string]any{}
 			}
@@ -256,33 +257,61 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 // problem reads the text of the problem. For a chat that is the last user message, and the whole chat is
 // kept too.
 func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
-	if v, _ := r.Value(l.Problem[0]); len(l.Problem) == 1 {
-		if _, ok := v.([]any); ok {
-			return chat(r, l.Problem[0], p)
+	if l.Images == nil {
+		if err := textOnly(r); err != nil {
+			return err
 		}
 	}
+	field := ""
+	if v, _ := r.Value(l.Problem[0]); len(l.Problem) == 1 {
+		if _, ok := v.([]any); ok {
+			field = l.Problem[0]
+		}
+	}
+	if field != "" {
+		err = l.chat(r, field, p)
+	} else {
+		field, err = l.text(r, p)
+	}
+	if err != nil || l.Images == nil {
+		return err
+	}
+	return l.Images.illustrate(r, field, p)
+}
+
+// text reads a problem that is a text, and the messages of one that package task wrote, whose field it returns.
+func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
 	var parts []string
 	for _, field := range l.Problem {
 		s, err := r.Text(field)
 		if err != nil {
-			return err
+			return "", err
 		}
 		parts = append(parts, strings.TrimSpace(s))
 	}
 	if p.Prompt = strings.Join(parts, " "); strings.TrimSpace(p.Prompt) == "" {
-		return r.Errorf(l.Problem[0], "empty problem")
+		return "", r.Errorf(l.Problem[0], "empty problem")
 	}
 	if v, _ := r.Value("messages"); l.Name == "prompt" { // a problem as package task writes it
 		if _, ok := v.([]any); ok {
-			p.Messages, err = Messages(r, "messages")
+			field = "messages"
+			p.Messages, err = l.messages(r, field)
 		}
 	}
-	return err
+	return field, err
+}
+
+// messages reads a field with a list of chat messages, of texts only if problems have no images.
+func (l Layout) messages(r rows.Row, field string) ([]rollout.Message, error) {
+	if l.Images == nil {
+		return Messages(r, field)
+	}
+	return readMessages(r, field)
 }
 
 // chat reads a list of messages. If the last one is the assistant's, it becomes the target.
-func chat(r rows.Row, field string, p *rollout.Problem) error {
-	list, err := Messages(r, field)
+func (l Layout) chat(r rows.Row, field string, p *rollout.Problem) error {
+	list, err := l.messages(r, field)
 	if err != nil {
 		return err
 	}
@@ -304,8 +333,19 @@ func chat(r rows.Row, field string, p *rollout.Problem) error {
 	return nil
 }
 
-// Messages reads a field with a list of chat messages. Errors are *rows.Error.
+// Messages reads a field with a list of chat messages of texts. Errors are *rows.Error.
 func Messages(r rows.Row, field string) ([]rollout.Message, error) {
+	list, err := readMessages(r, field)
+	for i := range list {
+		if err := onlyTexts(list[i]); err != nil {
+			return nil, r.Errorf(field, "message %d has %w", i+1, err)
+		}
+	}
+	return list, err
+}
+
+// readMessages is Messages for any content.
+func readMessages(r rows.Row, field string) ([]rollout.Message, error) {
 	raw, err := r.Raw(field)
 	if err != nil {
 		return nil, err
@@ -319,54 +359,8 @@ func Messages(r rows.Row, field string) ([]rollout.Message, error) {
 		if err := json.Unmarshal(item, &list[i]); err != nil {
 			return nil, r.Errorf(field, "message %d: %w", i+1, err)
 		}
-		if err := onlyTexts(list[i]); err != nil {
-			return nil, r.Errorf(field, "message %d has %w", i+1, err)
-		}
 	}
 	return list, nil
-}
-
-// textOnly returns an error if a row has images or videos in verl's columns for them.
-func textOnly(r rows.Row) error {
-	for _, column := range []string{"images", "videos"} {
-		v, _ := r.Value(column)
-		if list, ok := v.([]any); ok && len(list) > 0 {
-			return r.Errorf(column, "the problem has %s, and models read text alone here; rename the column to leave "+
-				"them out", column)
-		}
-	}
-	return nil
-}
-
-// onlyTexts returns an error if a message contains anything but text, such as an image.
-func onlyTexts(m rollout.Message) error {
-	var parts []struct {
-		Type string `json:"type"`
-	}
-	if json.Unmarshal(m.Parts, &parts) != nil {
-		return nil
-	}
-	for _, part := range parts {
-		if part.Type != "" && part.Type != "text" {
-			return fmt.Errorf("a part of type %q, and models read text alone here", part.Type)
-		}
-	}
-	return nil
-}
-
-// contentText returns the text of a message, or the joined texts of its parts.
-func contentText(m rollout.Message) string {
-	var parts []struct {
-		Text string `json:"text"`
-	}
-	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
-		return m.Content
-	}
-	var b strings.Builder
-	for _, part := range parts {
-		b.WriteString(part.Text)
-	}
-	return b.String()
 }
 
 // target returns a correct completion if the row has one, under our field name or the layout's.

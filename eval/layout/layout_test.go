@@ -97,7 +97,7 @@ func TestDifferentFactsAreNoCopies(t *testing.T) {
 		keep   []string
 		unique int
 	}{{nil, 2}, {[]string{"rubric"}, 3}} {
-		problems, copies, err := ProblemsAt(rows.Read(file(t, text)), "", tt.keep)
+		problems, copies, err := ProblemsAt(rows.Read(file(t, text)), Columns{Keep: tt.keep})
 		if err != nil || len(problems) != tt.unique || copies != (Copies{Rows: 4, Unique: tt.unique}) {
 			t.Errorf("keeping %v: %d problems, %+v, %v", tt.keep, len(problems), copies, err)
 		}
@@ -110,7 +110,7 @@ func TestCopies(t *testing.T) {
 	for range 100 {
 		b.WriteString(`{"id":"a","problem":"P","answer":"1"}` + "\n" + `{"id":"b","problem":"Q","answer":"1"}` + "\n")
 	}
-	problems, copies, err := Problems(rows.Read(file(t, b.String())), nil)
+	problems, copies, err := Problems(rows.Read(file(t, b.String())), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestSameIDInEachSource(t *testing.T) {
 			`"}],"reward_model":{"ground_truth":"1"},"extra_info":{"index":0}}` + "\n"
 	}
 	text := row("aime2024", "P") + row("aime2025", "Q") + row("aime2024", "P") + row("aime2025", "R") + row("aime2025", "S")
-	problems, copies, err := Problems(rows.Read(file(t, text)), nil)
+	problems, copies, err := Problems(rows.Read(file(t, text)), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestProblemsAt(t *testing.T) {
 		{"no answer", `{"prompt":"P","right":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), tt.column, nil)
+			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), Columns{Prompt: tt.column})
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -174,7 +174,7 @@ func TestProblemsAt(t *testing.T) {
 func TestKeptColumns(t *testing.T) {
 	text := `{"prompt":"P","data_source":"s","reward_model":{"ground_truth":"1"},"extra_info":{"index":4,"hints":["a",2.5]},"topic":"t"}` + "\n" +
 		`{"prompt":"Q","data_source":"s","reward_model":{"ground_truth":"2"},"extra_info":{"index":5}}`
-	problems, _, err := ProblemsAt(rows.Read(file(t, text)), "", []string{"extra_info", "topic", "extra_info.index"})
+	problems, _, err := ProblemsAt(rows.Read(file(t, text)), Columns{Keep: []string{"extra_info", "topic", "extra_info.index"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestKeptColumns(t *testing.T) {
 			t.Errorf("problem %d (-want +got)\n%s", i, d)
 		}
 	}
-	_, _, err = ProblemsAt(rows.Read(file(t, text)), "", []string{"topic", "tpic", "extra"})
+	_, _, err = ProblemsAt(rows.Read(file(t, text)), Columns{Keep: []string{"topic", "tpic", "extra"}})
 	if err == nil || err.Error() != "data.keep names what no row has: extra, tpic" {
 		t.Errorf("columns that are not there: %v", err)
 	}
@@ -197,7 +197,7 @@ func TestKeptAnswers(t *testing.T) {
 	const text = `{"data_source":"s","prompt":[{"role":"user","content":"P"}],"reward_model":{"style":"rule","ground_truth":{"target":["a","b"],"n":1.50}}}` + "\n" +
 		`{"data_source":"s","prompt":[{"role":"user","content":"Q"}],"reward_model":{"style":"rule","ground_truth":true}}` + "\n" +
 		`{"data_source":"s","prompt":[{"role":"user","content":"R"}],"reward_model":{"style":"rule","ground_truth":["7","8"]}}` + "\n"
-	problems, _, err := ProblemsAt(rows.Read(file(t, text)), "", []string{"reward_model"})
+	problems, _, err := ProblemsAt(rows.Read(file(t, text)), Columns{Keep: []string{"reward_model"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestKeptAnswers(t *testing.T) {
 	if want := []string{`{"target":["a","b"],"n":1.50}`, "true", "7"}; !slices.Equal(got, want) {
 		t.Errorf("gold answers %q, want %q", got, want)
 	}
-	if _, _, err := ProblemsAt(rows.Read(file(t, text)), "", nil); err == nil || !strings.Contains(err.Error(), "data.keep") {
+	if _, _, err := ProblemsAt(rows.Read(file(t, text)), Columns{}); err == nil || !strings.Contains(err.Error(), "data.keep") {
 		t.Errorf("without keeping it: %v", err)
 	}
 }
@@ -239,7 +239,7 @@ func TestRefuses(t *testing.T) {
 			`rows.jsonl:2: field "images": the problem has images`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := Problems(rows.Read(file(t, tt.text)), nil)
+			_, _, err := Problems(rows.Read(file(t, tt.text)), nil, nil)
 			var e *rows.Error
 			if !errors.As(err, &e) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
@@ -257,7 +257,7 @@ func TestUnanswered(t *testing.T) {
 		// The first row does not tell the layout: GSM8K's answer stands after ####.
 		`{"question":"Q","answer":null}` + "\n" + `{"question":"R","answer":null}` + "\n" + `{"question":"P","answer":"So #### 1"}`,
 	} {
-		problems, copies, err := Problems(rows.Read(file(t, text)), nil)
+		problems, copies, err := Problems(rows.Read(file(t, text)), nil, nil)
 		if err != nil || len(problems) != 1 || copies != (Copies{Rows: 1, Unique: 1, Unanswered: 2}) {
 			t.Errorf("%s: %d problems, %+v, %v", text, len(problems), copies, err)
 		}
@@ -265,7 +265,7 @@ func TestUnanswered(t *testing.T) {
 			t.Errorf("%s: answer %q", text, problems[0].Answer)
 		}
 	}
-	_, _, err := Problems(rows.Read(file(t, `{"question":"Q","answer":null}`)), nil)
+	_, _, err := Problems(rows.Read(file(t, `{"question":"Q","answer":null}`)), nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "no known layout") {
 		t.Fatalf("no row has an answer: %v", err)
 	}

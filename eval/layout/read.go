@@ -95,31 +95,34 @@ func numbered(id string, owner map[string]string) string {
 // Two different problems with one id are an error, unless the layout names the problems' source, as verl's
 // does: the indices of its rows restart in each source. The later problem is then called SOURCE/ID, or with
 // #2, #3 … appended if that is taken too.
-func Problems(all iter.Seq2[rows.Row, error], l *Layout) ([]rollout.Problem, Copies, error) {
-	return readProblems(all, func(r rows.Row) (Layout, error) {
+func Problems(all iter.Seq2[rows.Row, error], l *Layout, images *Images) ([]rollout.Problem, Copies, error) {
+	return readProblems(all, func(r rows.Row) (found Layout, err error) {
 		if l != nil {
-			return *l, nil
+			found = *l
+		} else {
+			found, err = Detect(r)
 		}
-		return Detect(r)
+		found.Images = images
+		return found, err
 	})
 }
 
-// ProblemsAt is Problems with the problem's text, or its messages, in a column; without a column it is
-// Problems. It keeps further columns in Facts.Columns; a column that no row has is an error.
-func ProblemsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
-	return readKeeping(all, keep, func(r rows.Row) (Layout, error) { return DetectAt(r, column) })
+// ProblemsAt is Problems with further columns: c.Prompt has the problem's text, or its messages. Those in c.Keep
+// become Facts.Columns; one that no row has is an error.
+func ProblemsAt(all iter.Seq2[rows.Row, error], c Columns) ([]rollout.Problem, Copies, error) {
+	return readKeeping(all, c, func(r rows.Row) (Layout, error) { return DetectAt(r, c.Prompt) })
 }
 
 // PromptsAt is ProblemsAt for problems that need no answer.
-func PromptsAt(all iter.Seq2[rows.Row, error], column string, keep []string) ([]rollout.Problem, Copies, error) {
-	return readKeeping(all, keep, func(r rows.Row) (Layout, error) { return DetectPrompt(r, column) })
+func PromptsAt(all iter.Seq2[rows.Row, error], c Columns) ([]rollout.Problem, Copies, error) {
+	return readKeeping(all, c, func(r rows.Row) (Layout, error) { return DetectPrompt(r, c.Prompt) })
 }
 
 // readKeeping reads problems with further columns; a column that no row has is an error.
-func readKeeping(all iter.Seq2[rows.Row, error], keep []string,
+func readKeeping(all iter.Seq2[rows.Row, error], c Columns,
 	detect func(rows.Row) (Layout, error)) ([]rollout.Problem, Copies, error) {
 	missing := map[string]bool{}
-	for _, name := range keep {
+	for _, name := range c.Keep {
 		missing[name] = true
 	}
 	seen := func(yield func(rows.Row, error) bool) {
@@ -136,7 +139,7 @@ func readKeeping(all iter.Seq2[rows.Row, error], keep []string,
 	}
 	problems, copies, err := readProblems(seen, func(r rows.Row) (Layout, error) {
 		l, err := detect(r)
-		l.Keep = keep
+		l.Keep, l.Images = c.Keep, c.Images
 		return l, err
 	})
 	if err == nil && len(missing) > 0 {
@@ -180,7 +183,7 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 	return problems, copies, err
 }
 
-// item reads a problem; problems with the same text, chat, tools, answers and kept columns are the same.
+// item reads a problem; problems with the same text, chat, images, tools, answers and kept columns are the same.
 func (l Layout) item(r rows.Row) (item, error) {
 	p, err := l.Parse(r)
 	if err != nil {
@@ -196,9 +199,18 @@ func (l Layout) item(r rows.Row) (item, error) {
 	if err != nil {
 		return item{}, r.Errorf(l.Problem[0], "%w", err)
 	}
-	content := [7]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
-		string(graded.Instructions), string(graded.Columns)}
+	content := [8]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
+		string(graded.Instructions), string(graded.Columns), digestsOf(p.Images)}
 	return item{problem: p, content: content, unnamed: !r.Has(l.idField(r))}, nil
+}
+
+// digestsOf joins the digests of images.
+func digestsOf(images []rollout.Picture) string {
+	list := make([]string, len(images))
+	for i := range images {
+		list[i] = images[i].Digest
+	}
+	return strings.Join(list, " ")
 }
 
 // withoutAnswer reports whether a row has a field of answers that is empty.

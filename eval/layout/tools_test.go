@@ -19,7 +19,7 @@ func TestTools(t *testing.T) {
 		{`{"id": "1", "question": "q", "answer": "1", "tools": [null]}`, ""},
 		{`{"id": "1", "question": "q", "answer": "1", "tools_kwargs": [{"a": 1}]}`, ""},
 	} {
-		problems, _, err := Problems(rows.Read(file(t, tt.row)), nil)
+		problems, _, err := Problems(rows.Read(file(t, tt.row)), nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -28,7 +28,7 @@ func TestTools(t *testing.T) {
 		}
 	}
 	two := `{"id": "1", "question": "q", "answer": "1"}` + "\n" + `{"id": "2", "question": "q", "answer": "1", "tools": [{"a": 1}]}` + "\n" + `{"id": "3", "question": "q", "answer": "1"}` + "\n"
-	if problems, _, err := Problems(rows.Read(file(t, two)), nil); err != nil || len(problems) != 2 {
+	if problems, _, err := Problems(rows.Read(file(t, two)), nil, nil); err != nil || len(problems) != 2 {
 		t.Errorf("%d problems, %v; want 2", len(problems), err)
 	}
 }

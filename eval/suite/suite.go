@@ -86,9 +86,9 @@ func KnownName(path string) string {
 
 // Read reads the problems of a file, or of the file that a .yaml definition describes. An empty name means
 // the definition's name or the file's. If the catalog knows the name, its licence, source and graders apply
-// and the number of problems must match. Errors are system errors, *rows.Error, *CountError and
-// *DefinitionError.
-func Read(name, path string) (*Suite, error) {
+// and the number of problems must match. images takes those of rows; nil: they have none. Errors are system
+// errors, *rows.Error, *CountError and *DefinitionError.
+func Read(name, path string, images *layout.Images) (*Suite, error) {
 	s := &Suite{Name: name, Graders: defaultGraders()}
 	file, l, want := path, (*layout.Layout)(nil), []int(nil)
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
@@ -107,7 +107,7 @@ func Read(name, path string) (*Suite, error) {
 	if k, ok := ByName(s.Name); ok && l == nil {
 		s.License, s.Source, s.Graders, want = k.License, k.Source, k.Graders, k.Counts
 	}
-	if err := s.read(file, l); err != nil {
+	if err := s.read(file, l, images); err != nil {
 		return nil, err
 	}
 	if want != nil && !slices.Contains(want, len(s.Problems)) {
@@ -116,7 +116,7 @@ func Read(name, path string) (*Suite, error) {
 	return s, nil
 }
 
-func (s *Suite) read(path string, l *layout.Layout) (err error) {
+func (s *Suite) read(path string, l *layout.Layout, images *layout.Images) (err error) {
 	first, err := firstRow(path)
 	if err != nil {
 		return err
@@ -142,10 +142,10 @@ func (s *Suite) read(path string, l *layout.Layout) (err error) {
 		if !ForInstructions(s.Graders) {
 			s.Graders = task.InstructionGraders()
 		}
-		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), "", nil)
+		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), layout.Columns{Images: images})
 		return err
 	}
-	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l)
+	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l, images)
 	for i := range s.Problems { // suites are not trained on
 		s.Problems[i].Target = ""
 	}

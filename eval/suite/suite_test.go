@@ -38,7 +38,7 @@ func TestCatalog(t *testing.T) {
 		{"humaneval", "humaneval"}, {"mbpp", "mbpp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"))
+			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ items: 2
 graders: [exp, math_reward]
 layout: {id: uid, problem: [story, question], answer: gold, within: box, cluster: contest, difficulty: level}
 `})
-	s, err := Read("", filepath.Join(dir, "house.yaml"))
+	s, err := Read("", filepath.Join(dir, "house.yaml"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestRefuses(t *testing.T) {
 				rows = strings.ReplaceAll(house, `"gold"`, `"right"`)
 			}
 			dir := files(t, map[string]string{"house.jsonl": rows, "house.yaml": tt.yaml})
-			_, err := Read("", filepath.Join(dir, "house.yaml"))
+			_, err := Read("", filepath.Join(dir, "house.yaml"), nil)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -135,10 +135,10 @@ func TestRefuses(t *testing.T) {
 	}
 	dir := files(t, map[string]string{"amc.jsonl": `{"problem":"P","answer":1}`, "empty.jsonl": ""})
 	var count *CountError
-	if _, err := Read("amc23", filepath.Join(dir, "amc.jsonl")); !errors.As(err, &count) || count.Got != 1 {
+	if _, err := Read("amc23", filepath.Join(dir, "amc.jsonl"), nil); !errors.As(err, &count) || count.Got != 1 {
 		t.Errorf("one problem for AMC: %v", err)
 	}
-	if _, err := Read("x", filepath.Join(dir, "empty.jsonl")); err == nil || !strings.Contains(err.Error(), "no rows") {
+	if _, err := Read("x", filepath.Join(dir, "empty.jsonl"), nil); err == nil || !strings.Contains(err.Error(), "no rows") {
 		t.Errorf("an empty file: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestRefuses(t *testing.T) {
 // A Countdown suite is graded by its numbers, in the answer format of language models.
 func TestCountdown(t *testing.T) {
 	dir := files(t, map[string]string{"c.jsonl": `{"id":0,"nums":[39,26,93],"target":62,"solution":"93 / (39 / 26)"}`})
-	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"))
+	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestPrograms(t *testing.T) {
 		"code.jsonl":  `{"data_source":"taco","prompt":[{"role":"user","content":"One."}],"reward_model":{"ground_truth":"{\"inputs\":[\"1\"],\"outputs\":[\"1\"]}"}}`,
 	})
 	for name, want := range map[string]bool{"house": true, "sums": false, "code": true} {
-		s, err := Read("", filepath.Join(dir, name+".jsonl"))
+		s, err := Read("", filepath.Join(dir, name+".jsonl"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func newInstructions(cfg Instructions, reward Reward) (*instructionsTask, error)
 // readRows reads prompts with instructions. Repeated ones are dropped.
 func (t *instructionsTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies,
 	error) {
-	return layout.InstructionsAt(all, from.PromptKey, from.Keep)
+	return layout.InstructionsAt(all, from.columns())
 }
 
 // check rejects a problem without instructions, or with one that nothing here can check.

@@ -139,7 +139,7 @@ func basisOf(b grade.Basis) rollout.Basis {
 // readRows reads rows in any known layout. Repeated problems are dropped: training files hold each a hundred
 // times.
 func (t *mathTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
-	problems, copies, err := layout.ProblemsAt(all, from.PromptKey, from.Keep)
+	problems, copies, err := layout.ProblemsAt(all, from.columns())
 	if err != nil {
 		return nil, copies, err
 	}

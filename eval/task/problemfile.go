@@ -13,11 +13,11 @@ import (
 	"exp/train/rollout"
 )
 
-// maxLine limits the lines of problem files, in bytes; maxCodeLine those in files of programming problems,
-// whose tests may take tens of MB.
+// maxLine limits the lines of problem files, in bytes; maxReadLine those of tasks that read published files, where
+// tests of programs and images may take tens of MB.
 const (
 	maxLine     = 16 << 20
-	maxCodeLine = 1 << 30
+	maxReadLine = 1 << 30
 )
 
 // LineError says which line of a problem file is broken.
@@ -105,8 +105,8 @@ func Read(t Task, r io.Reader, name string) ([]rollout.Problem, error) {
 func (x *problemLines) read(r io.Reader, name string) error {
 	scanner := bufio.NewScanner(r)
 	longest := maxLine
-	if _, ok := x.task.(*codeTask); ok {
-		longest = maxCodeLine
+	if _, ok := x.task.(publishedTask); ok {
+		longest = maxReadLine
 	}
 	scanner.Buffer(nil, longest)
 	line := 0

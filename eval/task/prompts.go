@@ -24,7 +24,7 @@ func (promptsTask) Grade(context.Context, *rollout.Problem, *rollout.Completion)
 
 // readRows reads rows with a prompt. Repeated problems are dropped.
 func (promptsTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]rollout.Problem, layout.Copies, error) {
-	return layout.PromptsAt(all, from.PromptKey, from.Keep)
+	return layout.PromptsAt(all, from.columns())
 }
 
 // check accepts every problem that has a prompt.

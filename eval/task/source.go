@@ -23,6 +23,13 @@ type Source struct {
 	Drawn   bool   // draw these rows, and order them, as verl does; otherwise take the first
 	Seed    uint64 // of the draw
 	Rate    string // column with a pass rate of each problem, 0 to 1, for ReadRated; empty: none
+	// Images takes the images of rows; nil: rows with images are refused. Programs have none.
+	Images *layout.Images
+}
+
+// columns returns the further columns to read.
+func (s Source) columns() layout.Columns {
+	return layout.Columns{Prompt: s.PromptKey, Keep: s.Keep, Images: s.Images}
 }
 
 // Counts says what became of the rows of a source: Rows is the sum of the other counts and the problems.

@@ -26,7 +26,7 @@ func TestSuite(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"problem": "1 + 1?", "answer": "2"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	house, err := suite.Read("house", file)
+	house, err := suite.Read("house", file, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

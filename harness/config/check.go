@@ -140,6 +140,14 @@ func dataChecks() []check {
 			return "", ""
 		}},
 	}
+	list = append(list, check{[]string{"data.image_min_pixels", "data.image_max_pixels"},
+		func(r *Run) (string, string) {
+			if least, most := r.Data.ImageMinPixels, r.Data.ImageMaxPixels; most > 0 && least > most {
+				return fmt.Sprintf("data.image_min_pixels (%d) is above data.image_max_pixels (%d)", least, most),
+					"lower the first, or raise the second"
+			}
+			return "", ""
+		}})
 	list = append(list, trainSizeChecks("data.train.size")...)
 	list = append(list, trainSizeChecks("task.mixed.generate.train")...)
 	for _, s := range []struct {

@@ -208,7 +208,27 @@ func dataKeys() []Key {
 			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's " +
 				"seed"},
 	}...)
-	return slices.Concat(keys, passRateKeys(), chatKeys())
+	return slices.Concat(keys, passRateKeys(), chatKeys(), imageKeys())
+}
+
+// imageKeys returns the keys of images that problems show.
+func imageKeys() []Key {
+	pixels := func(path string, help string) Key {
+		return Key{Path: path, Kind: Int, Default: is(0), Range: atLeast(0), Unit: "pixels", Late: true,
+			Stages: at(SFT, PassRate, Train, EvalGen), When: []Clause{only("model.init", "pretrained")},
+			Help: help + "; 0 takes the model folder's, in preprocessor_config.json. A Qwen2.5-VL reads 28×28 " +
+				"pixels as one token"}
+	}
+	return []Key{
+		{Path: "data.image_key", Kind: String, Default: is("images"), Stages: at(Prepare), Late: true,
+			Pattern: pattern("the name of a column, or none", `.+`),
+			When:    []Clause{only("task.kind", fromFiles()...)},
+			Help: "column of the files with the images of a row (verl's image_key): a list, or one, of {bytes, " +
+				"path}, paths from the data file's folder, data: URLs or base64; each <image> in the prompt stands " +
+				"for one; none leaves images out"},
+		pixels("data.image_min_pixels", "smaller images are enlarged to this many pixels, such as 3136"),
+		pixels("data.image_max_pixels", "larger images are reduced to this many pixels, such as 1003520"),
+	}
 }
 
 // rowKeys returns the keys that choose problems. They depend on whether some are made, some rows are drawn,
@@ -320,7 +340,9 @@ func aboutTask(path string) string {
   The problem is in question, problem, prompt or messages, as a text or a chat, and the gold
   answer in answer, gold or reward_model.ground_truth; GSM8K's answers after ####, MATH's in
   a solution's last \boxed{…} and the fields of other published files are found too. A list
-  holds equally right answers. Optional are id (default: the row's number from 0), tools,
+  holds equally right answers. A row with images (data.image_key) has an <image> in its text
+  for each: {"problem": "<image>Find x.", "answer": "3", "images": ["shapes/17.png"]}.
+  Optional are id (default: the row's number from 0), tools,
   and target, a right completion that sft.steps learns (default: the solution, if the file
   is of a form that has one). data.keep names further columns for a reward of your own.
 

@@ -60,6 +60,10 @@ type Data struct {
 	TemplateVars  map[string]any `key:"template_vars"`
 	TemplateDate  string         `key:"template_date"`
 	EscapeSpecial bool           `key:"escape_special"` // for every prompt, chat or not
+	ImageKey      string         `key:"image_key"`      // None or a column; Task.Kind reads files
+	// Sizes that images are brought to; 0: as the model's folder says.
+	ImageMinPixels int `key:"image_min_pixels"`
+	ImageMaxPixels int `key:"image_max_pixels"`
 }
 
 func (d *Data) split(name string) Split {

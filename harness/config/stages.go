@@ -11,6 +11,7 @@ const (
 	RoleRollouts      = "rollouts"      // recorded ones
 	RoleConversations = "conversations" // to fine-tune on
 	RolePairs         = "pairs"         // to prefer an answer in, or single answers with labels
+	RoleImages        = "images"        // that problems show
 	RoleRated         = "rated pairs"   // that a reward model learns from
 	RoleRatedVal      = "rated pairs/val"
 	RoleScorer        = "reward model"
@@ -53,23 +54,26 @@ func (f StageFacts) Shared() bool { return f.Learns || f.Rates }
 // per suite.
 var stageTable = []StageFacts{
 	{Stage: Prepare, Part: Upstream, Makes: []string{RoleTrain, RoleVal, RoleProblems, RoleRollouts,
-		RoleConversations, RolePairs, RoleRated, RoleRatedVal, RolePassRates}},
+		RoleConversations, RolePairs, RoleRated, RoleRatedVal, RolePassRates, RoleImages}},
 	{Stage: Init, Part: Upstream, Makes: []string{RoleWeights}},
 	{Stage: SFT, Part: Upstream, Learns: true,
-		Takes: []string{RoleWeights, RoleTrain, RoleConversations}, Makes: []string{RoleWeights, RoleCurve}},
+		Takes: []string{RoleWeights, RoleTrain, RoleImages, RoleConversations},
+		Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: RewardModel, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RoleRated, RoleRatedVal},
 		Makes: []string{RoleScorer, RoleCurve}},
 	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RolePairs},
 		Makes: []string{RoleWeights, RoleCurve}},
-	{Stage: PassRate, Part: Upstream, Rates: true, Takes: []string{RoleWeights, RoleTrain, RoleScorer},
+	{Stage: PassRate, Part: Upstream, Rates: true, Takes: []string{RoleWeights, RoleTrain, RoleImages, RoleScorer},
 		Makes: []string{RolePassRates}},
 	{Stage: Select, Part: Upstream, Takes: []string{RoleTrain, RolePassRates}, Makes: []string{RoleTrain}},
 	{Stage: Train, Part: Learning, Learns: true,
-		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal, RoleScorer}, Makes: []string{RoleWeights}},
+		Takes: []string{RoleWeights, RoleTrain, RoleRollouts, RoleVal, RoleImages, RoleScorer},
+		Makes: []string{RoleWeights}},
 	{Stage: Merge, Part: Publishing, Takes: []string{RoleWeights, RoleBase, RoleScorer},
 		Makes: []string{RoleFiles}},
 	{Stage: EvalGen, Part: Evaluating,
-		Takes: []string{RoleWeights, RoleProblems, RoleReference}, Makes: []string{RoleCompletions, RolePolicy}},
+		Takes: []string{RoleWeights, RoleProblems, RoleImages, RoleReference},
+		Makes: []string{RoleCompletions, RolePolicy}},
 	{Stage: EvalScore, Part: Evaluating,
 		Takes: []string{RoleCompletions, RoleProblems, RolePolicy, RoleScorer},
 		Makes: []string{RoleVerdicts, RoleScores}},

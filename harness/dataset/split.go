@@ -37,7 +37,7 @@ func Splits(c *config.Run) []Split {
 	for i := range list {
 		s := &list[i]
 		s.Source = task.Source{Path: s.Config.Source, More: s.Config.More, MaxRows: s.Config.MaxSamples,
-			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed)}
+			Drawn: c.Data.Select == "random", Seed: uint64(c.Data.Seed), Images: images(c)}
 		s.Mixed = c.Task.Kind == config.MixedTask
 		if s.Role == config.RoleTrain || c.JudgesAlone() { // otherwise only training asks reward.command
 			s.Source.Keep = c.Data.Keep

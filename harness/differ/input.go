@@ -58,7 +58,7 @@ func inputName(kind, role string) string {
 	case config.Prepare:
 		return role
 	case config.Init:
-		if role == stage.RoleAdapter || role == stage.RoleArchitecture {
+		if role == stage.RoleAdapter || role == stage.RoleArchitecture || role == stage.RoleVision {
 			return role
 		}
 	case config.Train:

@@ -1,6 +1,8 @@
 package forecast
 
 import (
+	"slices"
+
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
@@ -27,11 +29,17 @@ import (
 // have none.
 func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew,
 	at stage.Placement) (device, host []Part) {
+	var tower parts
+	if mayShowImages(kind, c) {
+		weights, image := stage.TowerBytes(c)
+		tower.add("vision tower", int(weights))
+		tower.add("activations of an image", int(image))
+	}
 	if kind == config.EvalGen {
-		return evalMemory(c, arch, longest, at), nil
+		return append(evalMemory(c, arch, longest, at), tower...), nil
 	}
 	if kind == config.PassRate {
-		return ratingMemory(c, arch, longest, w, at), nil
+		return append(ratingMemory(c, arch, longest, w, at), tower...), nil
 	}
 	var parts, pinned parts
 	add := parts.add
@@ -85,7 +93,18 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	}
 	scratch += tensor.RoomBytes(arch, limit.tokens, rows, w.Tensor, operand, copies, w.Learns)
 	add(string(kernels.ScratchRoom), max(scratch, teaching, judging))
-	return parts, pinned
+	return append(parts, tower...), pinned
+}
+
+// mayShowImages reports whether a stage reads problems, which may show images.
+func mayShowImages(kind config.Stage, c *config.Run) bool {
+	switch kind {
+	case config.EvalGen:
+		return !slices.Equal(c.Eval.Final.Suites, []string{config.None}) // as an endpoint has them
+	case config.SFT:
+		return !c.SFT.OnConversations()
+	}
+	return kind == config.Train || kind == config.PassRate
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.

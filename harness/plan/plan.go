@@ -52,7 +52,7 @@ type Need struct {
 	From   int    // index of the stage that makes it
 	Output string // as that stage names it
 	// Aside inputs cannot change an output and are not part of the stage's id: the
-	// problems of the evaluation during training.
+	// problems of the evaluation during training, and images, which problems name by digest.
 	Aside bool
 }
 
@@ -117,6 +117,9 @@ func New(r *config.Resolved, seed int64, class string, sources map[config.Stage]
 	if !x.Adapter.IsZero() {
 		data[stage.RoleAdapter] = x.Adapter
 	}
+	if !x.Vision.IsZero() {
+		data[stage.RoleVision] = x.Vision
+	}
 	if !x.Teacher.IsZero() {
 		data[stage.RoleTeacher] = x.Teacher
 	}
@@ -143,7 +146,7 @@ type made map[string]Need
 func (m made) give(p *Run, i int) {
 	for _, role := range p.Stages[i].Kind.Facts().Makes {
 		if p.makes(role) {
-			m[role] = Need{From: i, Output: role, Aside: role == stage.RoleVal}
+			m[role] = Need{From: i, Output: role, Aside: role == stage.RoleVal || role == stage.RoleImages}
 		}
 	}
 }
@@ -164,6 +167,8 @@ func (p *Run) makes(role string) bool {
 		return c.RewardModel.Validates()
 	case stage.RolePassRates:
 		return c.Data.PassRate.Selects()
+	case stage.RoleImages:
+		return p.External.Images
 	case stage.RoleVal:
 		return c.Eval.Online.EverySteps > 0
 	case stage.RolePolicy, stage.RoleReference:
@@ -346,12 +351,15 @@ func (p *Run) template() map[string]ident.Digest {
 	return m
 }
 
-// prompts returns what prompts and the ends of completions depend on.
+// prompts returns what prompts, the images in them and the ends of completions depend on.
 func (p *Run) prompts() map[string]ident.Digest {
 	m := p.template()
 	m[stage.RoleStops] = p.External.Stops
 	if !p.External.Tools.IsZero() {
 		m[stage.RoleTools] = p.External.Tools
+	}
+	if !p.External.Vision.IsZero() {
+		m[stage.RoleVision] = p.External.Vision
 	}
 	return m
 }
@@ -412,6 +420,9 @@ func (p *Run) modelOutside() map[string]ident.Digest {
 	}
 	if !p.External.Adapter.IsZero() {
 		m[stage.RoleAdapter] = p.External.Adapter
+	}
+	if !p.External.Vision.IsZero() {
+		m[stage.RoleVision] = p.External.Vision
 	}
 	return m
 }

@@ -29,6 +29,7 @@ type Plan struct {
 	Limit     int               `json:"limit"`            // tokens of a prompt
 	Escape    bool              `json:"escape,omitempty"` // text that spells a token stays text
 	Filter    bool              `json:"filter,omitempty"` // problems with prompts that are too long are left out
+	Images    *ImagePlan        `json:"images,omitempty"` // in the files' prompts; nil: none
 	Stops     []StopID          `json:"stop_ids"`
 	Calls     []string          `json:"calls,omitempty"` // what answers the policy's calls, and how
 	SFT       *ConversationPlan `json:"sft,omitempty"`   // conversations of sft.source
@@ -46,7 +47,7 @@ func (p *Prompter) Plan() Plan {
 		plan.Stops = []StopID{}
 	}
 	plan.Calls, plan.SFT, plan.Prefer = callsPlan(p.tools), p.learns, p.prefers
-	plan.Answers = p.judged
+	plan.Answers, plan.Images = p.judged, p.shown
 	plan.Rated, plan.HeldOut = p.ratings, p.heldOut
 	plan.Tools, plan.NoTools = p.ToolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools

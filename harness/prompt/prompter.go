@@ -16,6 +16,7 @@ import (
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/train/chat"
+	"exp/train/model"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -45,8 +46,12 @@ type Prompter struct {
 	rates     config.RewardTraining
 	ratings   *RatedPlan // of the pairs that the plan read
 	heldOut   *RatedPlan
-	cache     promptCache
-	folder    func() *promptFolder // opens it once; nil: none
+	cache     *promptCache
+	images    *ImageReader // nil: the model reads text alone
+	// show returns the tokens of an image; nil: prompts repeat the pad.
+	show   func(rollout.Picture) (model.Image, error)
+	shown  *ImagePlan           // of the files that the plan read; nil: no images
+	folder func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see Plan.
 	ownTools, lostTools int
 }
@@ -59,7 +64,7 @@ func New(c *config.Run, vocab int) (*Prompter, error) {
 		return nil, err
 	}
 	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1,
-		vocab: vocab, sft: c.SFT, prefer: c.Prefer, rates: c.RewardModel, untrusted: &escaper{}}
+		vocab: vocab, cache: &promptCache{}, sft: c.SFT, prefer: c.Prefer, rates: c.RewardModel, untrusted: &escaper{}}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {
 		return nil, &ChatError{err}
@@ -167,23 +172,28 @@ func (p *Prompter) End() (int32, error) {
 	return p.Stops[0].ID, nil
 }
 
-// Text returns the prompt of a problem as a text.
+// Text returns the prompt of a problem as a text, in which images have their names.
 func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 	if p.template == nil {
 		return q.Prompt, nil
 	}
-	return p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
+	text, err := p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
+	return p.named(q, text), err
 }
 
 // Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens;
 // data.truncate decides how a longer one is cut.
 func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
-	ids, err := p.whole(q)
+	ids, err := p.tokens(q)
 	limit := p.data.MaxPromptTokens
 	if err != nil || len(ids) <= limit {
 		return ids, err
 	}
-	switch p.data.Truncate {
+	cut := p.data.Truncate
+	if len(q.Images) > 0 {
+		cut = "error"
+	}
+	switch cut {
 	case "left":
 		return ids[len(ids)-limit:], nil
 	case "right":
@@ -192,12 +202,12 @@ func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 		right := limit - limit/2
 		return slices.Concat(ids[:limit/2], ids[len(ids)-right:]), nil
 	}
-	return nil, &TooLongError{Tokens: len(ids), Limit: limit}
+	return nil, &TooLongError{Tokens: len(ids), Limit: limit, Images: len(q.Images)}
 }
 
 // overlong reports whether a prompt has more tokens than data.max_prompt_tokens.
 func (p *Prompter) overlong(q *rollout.Problem) (bool, error) {
-	ids, err := p.whole(q)
+	ids, err := p.tokens(q)
 	return len(ids) > p.data.MaxPromptTokens, err
 }
 
@@ -254,6 +264,7 @@ type TooLongError struct {
 	Problem       string // with the longest prompt; empty: not known here
 	Tokens, Limit int    // of it, and data.max_prompt_tokens
 	Among         int    // prompts that are too long; 0: not counted
+	Images        int    // that the prompt shows; data.truncate cuts no such prompt
 }
 
 func (e *TooLongError) Error() string {
@@ -265,8 +276,12 @@ func (e *TooLongError) Error() string {
 	if e.Among > 1 {
 		most = fmt.Sprintf(", the most of %d prompts that are too long", e.Among)
 	}
-	return fmt.Sprintf("%s has %d tokens%s, data.max_prompt_tokens is %d; raise it, or set data.truncate or "+
-		"data.filter_overlong", which, e.Tokens, most, e.Limit)
+	help := "set data.truncate or data.filter_overlong"
+	if e.Images > 0 {
+		help = "set data.filter_overlong or a lower data.image_max_pixels: prompts with images are not cut"
+	}
+	return fmt.Sprintf("%s has %d tokens%s, data.max_prompt_tokens is %d; raise it, or %s", which, e.Tokens, most,
+		e.Limit, help)
 }
 
 // Truncated counts the problems whose prompts are cut.
@@ -311,9 +326,16 @@ func (p *Prompter) OwnTemplate() (source string, ok bool) {
 // SettingsDigest covers what prompts depend on besides tokenizer, template, stop ids and tools.
 func (p *Prompter) SettingsDigest() (ident.Digest, error) {
 	d := p.data
-	return ident.Hash("exp/prompts/1", map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars),
-		"date":   d.TemplateDate,
-		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)})
+	of := map[string]any{"system": d.System, "vars": anyMap(d.TemplateVars), "date": d.TemplateDate,
+		"escape": d.EscapeSpecial, "limit": int64(d.MaxPromptTokens)}
+	if p.images != nil {
+		settings, err := json.Marshal(p.images)
+		if err != nil {
+			return ident.Digest{}, err
+		}
+		of["images"] = string(settings)
+	}
+	return ident.Hash("exp/prompts/1", of)
 }
 
 // StopsDigest covers the stop ids in order.
@@ -330,7 +352,19 @@ func (p *Prompter) stopList() []any {
 	return list
 }
 
-// whole returns all ids of a prompt.
+// tokens returns all ids of a prompt, with those of its images.
+func (p *Prompter) tokens(q *rollout.Problem) ([]int32, error) {
+	if err := p.checkImages(q); err != nil {
+		return nil, err
+	}
+	ids, err := p.whole(q)
+	if err != nil {
+		return nil, err
+	}
+	return p.illustrated(q, ids)
+}
+
+// whole returns all ids of a prompt, with a pad for each image.
 func (p *Prompter) whole(q *rollout.Problem) ([]int32, error) {
 	key, err := promptKey(q)
 	if err != nil {
@@ -409,17 +443,21 @@ func (p *Prompter) WithVars(vars map[string]any) (*Prompter, error) {
 	}
 	t.vars, _ = v.(*chat.Dict)
 	return &Prompter{Tokenizer: p.Tokenizer, Stops: p.Stops, template: &t, bos: p.bos, before: p.before,
-		escaper: p.escaper}, nil
+		escaper: p.escaper, cache: &promptCache{}}, nil
 }
 
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of
 // models whose tokenizer puts one before every text, if the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	return p.EncodeChat(p.template.messagesOf(q), p.template.toolsOf(q), true)
+	ids, _, err = p.encodeChat(p.escaper, p.template.messagesOf(q), p.template.toolsOf(q), true)
+	return ids, err
 }
 
-// EncodeChat is chat for messages; open ends it where the assistant speaks.
+// EncodeChat is chat for messages without images; open ends it where the assistant speaks.
 func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
+	if asksImages(list) {
+		return nil, errAsksImages
+	}
 	ids, _, err = p.encodeChat(p.escaper, list, tools, open)
 	return ids, err
 }
@@ -429,6 +467,9 @@ func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, ope
 func (p *Prompter) AskedChat(list []rollout.Message, tools json.RawMessage) (ids []int32, text string, err error) {
 	if p.template == nil {
 		return nil, "", errors.New("the run has no chat template (data.chat)")
+	}
+	if asksImages(list) {
+		return nil, "", errAsksImages
 	}
 	if ids, text, err = p.encodeChat(p.untrusted, list, tools, true); err == nil {
 		err = p.known(ids)

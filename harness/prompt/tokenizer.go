@@ -179,7 +179,7 @@ func textsOf(p *rollout.Problem) []string {
 		return []string{p.Prompt, p.Target}
 	}
 	var list []string
-	for _, m := range p.Messages {
+	for _, m := range rollout.WithoutImages(p.Messages) {
 		list = append(list, m.Content)
 	}
 	return append(list, p.Target)

@@ -25,7 +25,7 @@ func (l *lab) addSuite(name string, rows ...string) {
 	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
-	s, err := suite.Read(name, path)
+	s, err := suite.Read(name, path, nil)
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func roots(kind config.Stage) []string {
 	prompts := []string{"train/tokenizer", "train/chat"}
 	switch kind {
 	case config.Prepare, config.Select: // the first measures prompts, which may be too long
-		return append(prompts, "eval/task")
+		return append(prompts, "eval/task", "train/picture")
 	case config.Init, config.Merge:
 		return append(engine, "train/tokenizer")
 	case config.SFT, config.RewardModel, config.Prefer:

@@ -166,6 +166,16 @@ func (e *Env) checkFolder(ref folderWeights) error {
 				"is recorded", c.Model.Adapter, d, ref.Adapter)
 		}
 	}
+	if !ref.Vision.IsZero() {
+		d, err := visionDigest(c, e.Again)
+		if err != nil {
+			return err
+		}
+		if d != ref.Vision {
+			return fmt.Errorf("the vision tower in %s is not the one this run started from: its digest is %s, but %s "+
+				"is recorded", c.Model.Base, d, ref.Vision)
+		}
+	}
 	e.referenced = &ref
 	return nil
 }

@@ -129,11 +129,11 @@ func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), 
 func (e *Env) warnContamination(name string, problems, train []rollout.Problem) {
 	texts := make([]string, len(problems))
 	for i := range problems {
-		texts[i] = problems[i].Prompt
+		texts[i] = asked(&problems[i])
 	}
 	c := stat.NewContamination(texts)
 	for i := range train {
-		c.Train(train[i].Prompt)
+		c.Train(asked(&train[i]))
 	}
 	counted := func(list []int) string {
 		ids := make([]string, min(len(list), shownGolds))
@@ -157,6 +157,17 @@ func (e *Env) warnContamination(name string, problems, train []rollout.Problem) 
 		e.event("contamination", "%s: of %s, data.train holds %s: scores on them say little about new problems", name,
 			quantity.Plural(len(problems), "problem"), strings.Join(parts, ", and "))
 	}
+}
+
+// asked returns the text of a problem, with the digests of its images: many problems about pictures have the same
+// words.
+func asked(p *rollout.Problem) string {
+	var b strings.Builder
+	b.WriteString(p.Prompt)
+	for _, pic := range p.Images {
+		b.WriteString(" " + pic.Digest)
+	}
+	return b.String()
 }
 
 // checkPositions checks that the longest prompt and the longest answer to it fit into the model's
@@ -197,7 +208,16 @@ func NewPrompter(c *config.Run) (*prompt.Prompter, error) {
 			vocab = arch.Vocab
 		}
 	}
-	return prompt.New(c, vocab)
+	p, err := prompt.New(c, vocab)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := imageReader(c)
+	if err != nil {
+		return nil, err
+	}
+	p.ReadImages(reader)
+	return p, nil
 }
 
 // prompter returns the run's prompter, which the caller may have set.

@@ -63,6 +63,7 @@ type openedSuite struct {
 	prompts  *prompt.Prompter
 	conf     eval.Config
 	end      func() error // ends the environment, if there is one
+	owned    closers
 }
 
 // openSuite loads what sampling a suite needs. The caller closes it.
@@ -76,14 +77,17 @@ func (e *Env) openSuite(ctx context.Context, label string, in Inputs) (*openedSu
 }
 
 func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err error) {
-	if s.m, err = e.loadModel(in, RoleWeights, model.Heads{LM: true}, false); err != nil {
-		return err
-	}
 	problems, err := e.suiteProblems(in, s.label)
 	if err != nil {
 		return err
 	}
 	s.problems = e.rendered(problems, s.label)
+	if err := e.showImages(in, &s.owned, s.problems); err != nil {
+		return err
+	}
+	if s.m, err = e.loadModel(in, RoleWeights, model.Heads{LM: true}, false); err != nil {
+		return err
+	}
 	if s.prompts, err = e.prompter(); err != nil {
 		return err
 	}
@@ -98,6 +102,7 @@ func (s *openedSuite) close() {
 	if s.m != nil {
 		s.m.Close()
 	}
+	s.owned.close()
 }
 
 // generator returns a sampler for so many problems, so many completions each. The caller closes the engine.

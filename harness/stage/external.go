@@ -39,6 +39,8 @@ type External struct {
 	Prompter     *prompt.Prompter
 	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
 	Called       map[string]ident.Digest // what answers the policy's calls, by use
+	Vision       ident.Digest            // of a model of text and images: the tower and how it reads images
+	Images       bool                    // problems show images
 }
 
 // Externals reads and digests everything that the configuration names, and checks that a run can
@@ -86,6 +88,7 @@ func Externals(r *config.Resolved) (External, error) {
 		x.Data[RoleRatedVal] = ratedDigest(c, c.RewardModel.Val, true, prompter, bad)
 	}
 	x.model(c, prompter, bad)
+	x.images(c, prompter, bad)
 	x.Reward = rewardDigests(c, prompter, bad)
 	x.Called = toolDigests(c, prompter, bad)
 	if errs != nil {
@@ -193,11 +196,14 @@ func readPrompts(c *config.Run, bad func(key, code, message, help string)) *prom
 	var stops *prompt.StopError
 	var data *prompt.DataError
 	var tools *prompt.ToolsError
+	var images *prompt.ImagesError
 	switch {
 	case errors.As(err, &data):
 		return nil // the split says it
 	case errors.As(err, &tools):
 		key = "data.tools"
+	case errors.As(err, &images):
+		key = images.Key
 	case errors.As(err, &chat):
 		key = "data.chat"
 	case errors.As(err, &stops):
@@ -267,6 +273,7 @@ func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []r
 			return fmt.Errorf("%s: %w", s.Config.Files(), err)
 		}
 		p.NoteTools(problems)
+		p.NoteImages(problems)
 		if n := all - len(problems); n > 0 {
 			left = fmt.Sprintf(" (of %d; data.filter_overlong leaves %d out)", all, n)
 		}

@@ -24,15 +24,17 @@ func metrics(m ...rl.Metric) []rl.Metric { return m }
 // not depend on the run's seed, so all runs with the same upstream configuration share its result.
 func fineTune(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	c := e.run()
+	var owned closers
+	defer owned.close()
+	parts, counts, err := e.examples(ctx, in, &owned)
+	if err != nil {
+		return nil, err
+	}
 	m, err := e.loadModel(in, RoleWeights, model.Heads{LM: true}, true)
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	parts, counts, err := e.examples(ctx, in)
-	if err != nil {
-		return nil, err
-	}
 	conf := SFTConfig(c)
 	conf.Offload = e.Offload
 	parts.Backend, parts.Model, parts.Seed = e.Backend, m, seedFunc(c.SFT.Seed)
@@ -110,20 +112,26 @@ func (x *tuning) run(ctx context.Context, t tuner) (last map[string]float64, out
 }
 
 // examples returns what SFT learns from, and counts for its summary.
-func (e *Env) examples(ctx context.Context, in Inputs) (x train.SFTParts, counts map[string]float64, err error) {
+func (e *Env) examples(ctx context.Context, in Inputs, owned *closers) (x train.SFTParts, counts map[string]float64,
+	err error) {
 	c := e.run().SFT
+	if !c.OnConversations() {
+		if x.Problems, err = e.problemsOf(in, RoleTrain); err != nil {
+			return x, nil, err
+		}
+		if n := c.DataSize; n > 0 && n < len(x.Problems) {
+			x.Problems = x.Problems[:n]
+		}
+		if err := e.showImages(in, owned, x.Problems); err != nil {
+			return x, nil, err
+		}
+	}
 	prompts, err := e.prompter()
 	if err != nil {
 		return x, nil, err
 	}
 	if c.OnConversations() {
 		return e.conversationExamples(ctx, in, prompts)
-	}
-	if x.Problems, err = e.problemsOf(in, RoleTrain); err != nil {
-		return x, nil, err
-	}
-	if n := c.DataSize; n > 0 && n < len(x.Problems) {
-		x.Problems = x.Problems[:n]
 	}
 	if x.End, err = prompts.End(); err != nil {
 		return x, nil, err

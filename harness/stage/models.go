@@ -293,7 +293,7 @@ func (r *reinforcement) newCopy(be kernels.Backend, parts *train.Parts, owned *c
 	if err != nil {
 		return nil, err
 	}
-	owned.add(m.Close)
+	owned.add(r.shown(m).Close)
 	return m, nil
 }
 
@@ -334,7 +334,7 @@ func (e *Env) loader(in Inputs, owned *closers) (load func(h model.Heads, traina
 		if err != nil {
 			return nil, err
 		}
-		owned.add(m.Close)
+		owned.add(e.shown(m).Close)
 		m.Init(seeds(part))
 		if adapted {
 			err = e.startFrom(m)

@@ -118,6 +118,9 @@ func (r *rater) build(ctx context.Context, in Inputs, owned *closers) (err error
 	if r.problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
+	if err := r.showImages(in, owned, r.problems); err != nil {
+		return err
+	}
 	prompts, err := r.prompter()
 	if err != nil {
 		return err

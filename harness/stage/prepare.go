@@ -14,58 +14,44 @@ import (
 	"exp/train/rollout"
 )
 
+// preparation is prepare at work.
+type preparation struct {
+	*Env
+	task    task.Task
+	album   *albumWriter
+	out     *Outcome
+	summary map[string]int
+}
+
 // prepare makes the problems of all splits and reads the recorded rollouts. Each becomes a blob
-// with one JSON object per line.
+// with one JSON object per line. Images that problems show become an album.
 func prepare(e *Env) (*Outcome, error) {
 	t, err := task.New(dataset.TaskConfig(e.run()))
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{}
-	summary := map[string]int{}
+	valid, err := e.validImage()
+	if err != nil {
+		return nil, err
+	}
+	album := &albumWriter{dir: e.Dir, valid: valid}
+	defer album.close()
+	p := &preparation{e, t, album, &Outcome{}, map[string]int{}}
 	for _, s := range dataset.Splits(e.run()) {
 		if s.Config.Source == config.None {
 			continue
 		}
-		problems, rates, left, err := s.Problems(t, e.run().Data.Seed)
-		if err != nil {
+		if err := p.split(s); err != nil {
 			return nil, err
 		}
-		e.countRows(s, left, len(problems)-e.run().GeneratedProblems(string(s.Name)), summary)
-		all := len(problems)
-		if problems, err = e.fitting(problems); err != nil {
-			return nil, fmt.Errorf("data.%s: %w", s.Name, err)
-		}
-		if n := all - len(problems); n > 0 {
-			e.event("overlong-prompts", "data.%s: %d of %d problems have prompts longer than data.max_prompt_tokens "+
-				"(%d) and are left out",
-				s.Name, n, all, e.run().Data.MaxPromptTokens)
-			summary[string(s.Name)+"_overlong"] = n
-		}
-		if len(problems) == 0 {
-			return nil, fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.Name, all,
-				e.run().Data.MaxPromptTokens)
-		}
-		if n, err := e.checkGolds(s, problems); err != nil {
-			return nil, err
-		} else if n > 0 {
-			summary[string(s.Name)+"_unread_golds"] = n
-		}
-		e.countKinds(s, problems, summary)
-		var b bytes.Buffer
-		if err := task.Write(&b, problems); err != nil {
-			return nil, err
-		}
-		o, err := e.put(s.Role, "problems", b.Bytes())
-		if err != nil {
-			return nil, err
-		}
-		out.Outputs = append(out.Outputs, o)
-		if err := e.addRecordedRates(out, problems, rates); err != nil {
-			return nil, err
-		}
-		summary[string(s.Name)] = len(problems)
-		out.Facts = append(out.Facts, fact(string(s.Name), float64(len(problems))))
+	}
+	pictures, err := e.putAlbum(album)
+	if err != nil {
+		return nil, err
+	}
+	p.out.Outputs = append(p.out.Outputs, pictures...)
+	if n := len(album.list); n > 0 {
+		p.note(RoleImages, n)
 	}
 	for _, file := range e.files() {
 		if !file.read {
@@ -75,12 +61,70 @@ func prepare(e *Env) (*Outcome, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Outputs = append(out.Outputs, o)
-		summary[file.role] = n
-		out.Facts = append(out.Facts, fact(file.role, float64(n)))
+		p.out.Outputs = append(p.out.Outputs, o)
+		p.note(file.role, n)
 	}
-	out.Summary = summary
-	return out, nil
+	p.out.Summary = p.summary
+	return p.out, nil
+}
+
+// note counts what was made.
+func (p *preparation) note(name string, n int) {
+	p.summary[name] = n
+	p.out.Facts = append(p.out.Facts, fact(name, float64(n)))
+}
+
+// split makes the problems of a split.
+func (p *preparation) split(s dataset.Split) error {
+	if s.Source.Images != nil {
+		s.Source.Images.Take = p.album.take
+	}
+	problems, rates, left, err := s.Problems(p.task, p.run().Data.Seed)
+	if err != nil {
+		return err
+	}
+	name := string(s.Name)
+	p.countRows(s, left, len(problems)-p.run().GeneratedProblems(name), p.summary)
+	all := len(problems)
+	if problems, err = p.fitting(problems); err != nil {
+		return fmt.Errorf("data.%s: %w", s.Name, err)
+	}
+	if n := all - len(problems); n > 0 {
+		p.event("overlong-prompts", "data.%s: %d of %d problems have prompts longer than data.max_prompt_tokens "+
+			"(%d) and are left out",
+			s.Name, n, all, p.run().Data.MaxPromptTokens)
+		p.summary[name+"_overlong"] = n
+	}
+	if len(problems) == 0 {
+		return fmt.Errorf("data.%s: all %d prompts are longer than data.max_prompt_tokens (%d)", s.Name, all,
+			p.run().Data.MaxPromptTokens)
+	}
+	if n, err := p.checkGolds(s, problems); err != nil {
+		return err
+	} else if n > 0 {
+		p.summary[name+"_unread_golds"] = n
+	}
+	p.countKinds(s, problems, p.summary)
+	if err := p.album.broken(problems); err != nil {
+		return fmt.Errorf("data.%s: %w", s.Name, err)
+	}
+	if n := p.album.show(problems); n > 0 {
+		p.summary[name+"_images"] = n
+	}
+	var b bytes.Buffer
+	if err := task.Write(&b, problems); err != nil {
+		return err
+	}
+	o, err := p.put(s.Role, "problems", b.Bytes())
+	if err != nil {
+		return err
+	}
+	p.out.Outputs = append(p.out.Outputs, o)
+	if err := p.addRecordedRates(p.out, problems, rates); err != nil {
+		return err
+	}
+	p.note(name, len(problems))
+	return nil
 }
 
 // file is what a stage learns from besides problems, if the configuration has it.

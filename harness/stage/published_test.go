@@ -14,7 +14,7 @@ import (
 // add_generation_prompt) on messages=[{"role": "user", "content": problem + suffix}].
 func TestPublishedPrompts(t *testing.T) {
 	dir := prompttest.QwenTokenizer(t)
-	s, err := suite.Read("math500", prompttest.DataPath(t, "benchmarks/math500.jsonl"))
+	s, err := suite.Read("math500", prompttest.DataPath(t, "benchmarks/math500.jsonl"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,6 +114,10 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	parts := train.Parts{Backend: r.Backend, Seed: seedFunc(r.Seed), Recorder: r, AfterStep: r.afterStep, Wait: r.Wait,
 		Ranks: r.Ranks, Tensor: all.Tensor, RolloutTensor: all.Rollout, Samplers: Samplers(c, all.Ranks).Ranks,
 		Phase: r.Hooks.Phase}
+	var err error
+	if parts.Problems, err = r.trainingProblems(in, owned); err != nil {
+		return err
+	}
 	drawn, err := r.loadModels(in, &parts, owned)
 	if err != nil {
 		return err
@@ -123,10 +127,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(func() { _ = end() }) // all programs have ended
-	if parts.Problems, err = r.problemsOf(in, RoleTrain); err != nil {
-		return err
-	}
-	if err := teachersHavePupils(c.Algo, parts.Problems); err != nil {
+	if err = teachersHavePupils(c.Algo, parts.Problems); err != nil {
 		return err
 	}
 	prompts, err := r.prompter()
@@ -176,6 +177,23 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	}
 	r.saver = r.Env.saver(string(config.Train), r.trainer)
 	return nil
+}
+
+// trainingProblems reads the problems to train on, and prepares their images and those of validations.
+func (r *reinforcement) trainingProblems(in Inputs, owned *closers) ([]rollout.Problem, error) {
+	problems, err := r.problemsOf(in, RoleTrain)
+	if err != nil {
+		return nil, err
+	}
+	lists := [][]rollout.Problem{problems}
+	if _, ok := in[RoleVal]; ok && ReadsImages(r.run()) {
+		val, err := r.problemsOf(in, RoleVal)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, val)
+	}
+	return problems, r.showImages(in, owned, lists...)
 }
 
 // buildReward makes what rewards completions.

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"fmt"
-	"slices"
 
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -39,7 +38,7 @@ func rewardPrompter(c *config.Run, policy *prompt.Prompter) (*prompt.Prompter, e
 func rewardChat(policy, own *prompt.Prompter) func(p *rollout.Problem, response string) ([]int32, error) {
 	return func(q *rollout.Problem, response string) ([]int32, error) {
 		asked, tools := policy.Chat(q)
-		list := append(slices.Clone(asked), rollout.Message{Role: "assistant", Content: response})
+		list := append(rollout.WithoutImages(asked), rollout.Message{Role: "assistant", Content: response})
 		return own.EncodeChat(list, tools, false)
 	}
 }

@@ -254,7 +254,8 @@ func (e *Env) newTrainedScorer() (reward.Scorer, error) {
 				return p.RatedText(reward.Concatenation(q) + response)
 			}
 			asked, _ := p.Chat(q)
-			return p.RatedChat(append(slices.Clone(asked), rollout.Message{Role: "assistant", Content: response}), q)
+			asked = append(rollout.WithoutImages(asked), rollout.Message{Role: "assistant", Content: response})
+			return p.RatedChat(asked, q)
 		}}), nil
 }
 

@@ -164,6 +164,11 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if err != nil {
 		return nil, err
 	}
+	var owned closers
+	defer owned.close()
+	if err := e.showImages(in, &owned, problems); err != nil {
+		return nil, err
+	}
 	prompts, err := e.prompter()
 	if err != nil {
 		return nil, err
@@ -172,8 +177,6 @@ func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Ro
 	if err != nil {
 		return nil, err
 	}
-	var owned closers
-	defer owned.close()
 	m, err := e.policyAfter(after, in, &owned)
 	if err != nil {
 		return nil, err

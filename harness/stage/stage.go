@@ -19,6 +19,7 @@ import (
 	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train"
+	"exp/train/model"
 	"exp/train/ranks"
 	"exp/train/rl"
 )
@@ -32,6 +33,7 @@ const (
 	RoleRollouts      = config.RoleRollouts
 	RoleConversations = config.RoleConversations
 	RolePairs         = config.RolePairs
+	RoleImages        = config.RoleImages
 	RoleRated         = config.RoleRated
 	RoleRatedVal      = config.RoleRatedVal
 	RoleScorer        = config.RoleScorer
@@ -48,6 +50,7 @@ const (
 	RoleTokenizer    = "tokenizer"
 	RoleArchitecture = "architecture" // of model.base
 	RoleAdapter      = "adapter"      // model.adapter
+	RoleVision       = "vision"       // tower of model.base, and how it reads images
 	RoleTeacher      = "teacher"      // algo.reference
 	RoleTeachers     = "teachers"     // algo.teachers
 	RoleProcess      = "process"      // algo.prime.model
@@ -93,6 +96,7 @@ type Env struct {
 
 	verified   map[ident.Digest]bool // blobs whose bytes were compared with their digests
 	referenced *folderWeights        // the same for weights of model.base and adapters
+	images     model.Images          // of the stage's problems; nil: they show none
 	scorer     ident.Digest          // the reward model that this run trained, for a stage that scores with it
 }
 

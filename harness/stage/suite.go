@@ -111,11 +111,15 @@ func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Probl
 // around puts texts before and after the last message of the user.
 func around(messages []rollout.Message, before, after string) []rollout.Message {
 	for i := len(messages) - 1; i >= 0; i-- {
-		if m := messages[i]; m.Role == "user" && m.Parts == nil {
-			out := slices.Clone(messages)
-			out[i].Content = before + m.Content + after
-			return out
+		m := messages[i]
+		if m.Role != "user" || m.Parts != nil && m.Images() == 0 {
+			continue
 		}
+		out := slices.Clone(messages)
+		if out[i].Content = before + m.Content + after; m.Parts != nil {
+			out[i] = m.Between(before, after)
+		}
+		return out
 	}
 	return messages
 }

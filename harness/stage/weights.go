@@ -35,7 +35,11 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.New(e.Backend, c, h, trainable)
+	m, err := model.New(e.Backend, c, h, trainable)
+	if err != nil {
+		return nil, err
+	}
+	return e.shown(m), nil
 }
 
 // folderWeights is a blob that stands for the weights of a folder outside the store. It names them
@@ -45,6 +49,7 @@ type folderWeights struct {
 	Weights      ident.Digest `json:"weights"`
 	Architecture ident.Digest `json:"architecture,omitzero"` // older records lack it
 	Adapter      ident.Digest `json:"adapter,omitzero"`      // of model.adapter
+	Vision       ident.Digest `json:"vision,omitzero"`       // of a model of text and images
 }
 
 const folderWeightsKind = "exp/weights-by-reference/1"
@@ -63,7 +68,11 @@ func (e *Env) putFolderWeights() (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, architecture, adapter})
+	vision, err := visionDigest(e.run(), e.Again)
+	if err != nil {
+		return Output{}, err
+	}
+	return e.putJSON(RoleWeights, "reference", folderWeights{folderWeightsKind, d, architecture, adapter, vision})
 }
 
 // ReadWeightsDigest returns the digest of the weights of model.base; it reads their files
@@ -82,10 +91,13 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 		return nil, false, err
 	}
 	if !ok {
-		if t, ok, err := e.openShards(path); ok || err != nil {
-			return t, false, err
+		t, sharded, err := e.openShards(path)
+		if !sharded && err == nil {
+			t, err = checkpoint.OpenFile(path)
 		}
-		t, err = checkpoint.OpenFile(path)
+		if err == nil && ReadsImages(e.run()) { // a merged folder has the vision tower too
+			t, err = t.LanguageModel(e.run().Model.Base)
+		}
 		return t, false, err
 	}
 	if err := e.checkFolder(ref); err != nil {
@@ -190,7 +202,7 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 		return nil, err
 	}
 	m.OwnBackbone()
-	return m, nil
+	return e.shown(m), nil
 }
 
 // newBackbone loads weights that never change, in BF16 if all are, to a device.

@@ -93,7 +93,7 @@ func kindOfRow(r rows.Row) string {
 		return codeKind
 	case layout.OfInstructions(r):
 		one := func(yield func(rows.Row, error) bool) { yield(r, nil) }
-		if list, _, err := layout.InstructionsAt(one, "", nil); err == nil && len(list) == 1 {
+		if list, _, err := layout.InstructionsAt(one, layout.Columns{}); err == nil && len(list) == 1 {
 			return instructionsKind
 		}
 	}

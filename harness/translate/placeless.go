@@ -23,7 +23,7 @@ const placelessParts = `
 	ray_wait_register_center_timeout num_workers agent enable_resource_pool use_reward_loop
 	use_legacy_worker_impl trust_remote_code external_lib _target_ data_loader_seed
 	dataloader_num_workers filter_overlong_prompts_workers return_raw_chat return_raw_input_ids
-	return_full_prompt return_multi_modal_inputs image_key video_key image_patch_size
+	return_full_prompt return_multi_modal_inputs video_key image_patch_size
 	val_batch_size validation_shuffle val_before_train calculate_entropy
 	logger project_name log_val_generations rollout_data_dir validation_data_dir trace prometheus
 	profiler global_profiler nsys

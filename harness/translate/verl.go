@@ -248,6 +248,9 @@ func (t *verl) data() {
 	if key := t.text("data.prompt_key", "prompt"); key != "prompt" {
 		t.putText("data.prompt_key", key)
 	}
+	if key := t.text("data.image_key", "images"); key != "images" {
+		t.putText("data.image_key", key)
+	}
 	if seed := t.text("data.seed", ""); seed != "" {
 		t.put("data.seed", seed)
 	}

@@ -50,6 +50,7 @@ type completionRow struct {
 	Finish         string
 	Answer, Reason string
 	Prompt, Text   string
+	Images         []shownImage    // in Prompt
 	Turns          []recorded.Part // Text where others wrote parts of it; nil: they did not
 	Spans          []wordSpan      // of Text, with what another run's has not; nil: not compared
 	Agent          bool            // an agent said those parts
@@ -217,6 +218,7 @@ func (s *Server) completionRows(
 	for i := range list {
 		c := &list[i]
 		row := rowOf(c)
+		row.Images = imagesIn(run, c.Prompt)
 		row.Here = href(base, url.Values{"suite": {c.Suite}, "item": {c.Item}})
 		row.Others = href("/problems", url.Values{"sel": {run.RID.String()[:selDigits]}, "suite": {c.Suite},
 			"item": {c.Item}})

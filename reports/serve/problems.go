@@ -28,6 +28,7 @@ type problemsBody struct {
 	Rows   []problemRow
 	Sides  []problemSide
 	Prompt string
+	Images []shownImage // in Prompt
 	Note   string
 	Back   string
 	Counts string
@@ -257,7 +258,7 @@ func (s *Server) problemSides(ctx context.Context, body *problemsBody, runs []st
 				}
 			}
 			if body.Prompt == "" {
-				body.Prompt = reports.Visible(c.Prompt)
+				body.Prompt, body.Images = reports.Visible(c.Prompt), imagesIn(run, c.Prompt)
 			}
 			key := [2]string{c.Verdict(), c.Text}
 			at, ok := seen[key]

@@ -98,6 +98,7 @@ func (s *Server) routes() {
 	}
 	s.mux.HandleFunc("/report", s.bounded(s.sendReport))
 	s.mux.HandleFunc("/points", s.bounded(s.sendPoints))
+	s.mux.HandleFunc("/run/{run}/image/{digest}", s.bounded(s.sendImage))
 	s.mux.HandleFunc("/changes", s.sendChanges)
 	s.mux.HandleFunc("/assets/{file}", s.sendFile)
 }

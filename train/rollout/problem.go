@@ -28,6 +28,8 @@ type Problem struct {
 	// Tools are the tool definitions that the chat offers, a JSON list of objects; a
 	// problem without any uses the run's.
 	Tools json.RawMessage `json:"tools,omitempty"`
+	// Images are what the ImageParts of Messages stand for, in order. Prompt has an ImageMark for each.
+	Images []Picture `json:"images,omitempty"`
 	// Answer is the gold answer; empty if a grader accepts many answers.
 	Answer string `json:"answer,omitempty"`
 	// Target is one right completion without the end token, for supervised fine-tuning;

@@ -1,0 +1,448 @@
+package layout
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"exp/eval/rows"
+	"exp/train/rollout"
+)
+
+// Images says how the images of rows become those of problems. A row has them in a column, a list or one of them:
+//
+//	{"bytes": …, "path": …}   as Hugging Face's datasets keep them; bytes may be null, then the path counts
+//	shapes/3.png              a path from the folder of the data file, or an absolute one
+//	data:image/png;base64,…   a data URL, or the base64 alone
+//
+// An <image> in the text of a user's message stands for the next one, as in the files of verl, EasyR1 and
+// LLaMA-Factory; so does a content part {"type": "image"}. A part may also bring its own, as OpenAI's do:
+// {"type": "image_url", "image_url": {"url": "data:…"}}, or Qwen's: {"type": "image", "image": …}.
+type Images struct {
+	Column string // verl's image_key; empty: none, and <image> is text
+	// Take says what an image file is. It is called for each image of each row, in order.
+	Take func(encoded []byte) (rollout.Picture, error)
+}
+
+// Columns says which columns of rows to read besides those of a layout.
+type Columns struct {
+	Prompt string   // the problem's text or messages; empty: where a known layout has it
+	Keep   []string // further ones for Facts.Columns
+	Images *Images  // nil: rows with images are refused
+}
+
+// videosColumn is verl's.
+const videosColumn = "videos"
+
+// textOnly returns an error if a row has images or videos in verl's columns for them.
+func textOnly(r rows.Row) error {
+	for _, column := range []string{"images", videosColumn} {
+		if lists(r, column) {
+			return r.Errorf(column, "the problem has %s, and models read text alone here; rename the column to leave "+
+				"them out", column)
+		}
+	}
+	return nil
+}
+
+// lists reports whether a column holds a list that is not empty.
+func lists(r rows.Row, column string) bool {
+	v, _ := r.Value(column)
+	list, ok := v.([]any)
+	return ok && len(list) > 0
+}
+
+// onlyTexts returns an error if a message contains anything but text, such as an image.
+func onlyTexts(m rollout.Message) error {
+	for _, part := range partsOf(m) {
+		if t := part.Type; t != "" && t != "text" {
+			return fmt.Errorf("a part of type %q, and models read text alone here", t)
+		}
+	}
+	return nil
+}
+
+// contentPart is a part of a message's content.
+type contentPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func partsOf(m rollout.Message) (parts []contentPart) {
+	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
+		return nil
+	}
+	return parts
+}
+
+// contentText returns the text of a message, or the joined texts of its parts, with an ImageMark for each image.
+func contentText(m rollout.Message) string {
+	var parts []contentPart
+	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
+		return m.Content
+	}
+	var b strings.Builder
+	for _, part := range parts {
+		if part.Type == imageType {
+			b.WriteString(rollout.ImageMark)
+		}
+		b.WriteString(part.Text)
+	}
+	return b.String()
+}
+
+// imageType is the type of a part that stands for the next image.
+const imageType = "image"
+
+// illustrator puts the images of a row into a problem.
+type illustrator struct {
+	*Images
+	row    rows.Row
+	column []any // values of the images' column
+	used   int   // of them
+	list   []rollout.Picture
+}
+
+// illustrate adds the images of a row to its problem, whose messages are in field; empty: it has only a text.
+func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error {
+	if lists(r, videosColumn) {
+		return r.Errorf(videosColumn, "the problem has videos, which models do not read here; rename the column to "+
+			"leave them out")
+	}
+	in := illustrator{Images: x, row: r}
+	if v, ok := r.Value(x.Column); ok && x.Column != "" {
+		if in.column, ok = v.([]any); !ok {
+			in.column = []any{v}
+		}
+	}
+	values := [][]map[string]any(nil)
+	if field != "" {
+		v, _ := r.Value(field)
+		values = contentValues(v)
+	}
+	messages := p.Messages
+	if len(messages) == 0 {
+		messages = []rollout.Message{{Role: "user", Content: p.Prompt}}
+	}
+	messages = slices.Clone(messages)
+	asked := 0 // images that the messages show
+	for i := range messages {
+		var own []map[string]any
+		if i < len(values) {
+			own = values[i]
+		}
+		n, err := in.message(&messages[i], own)
+		if err != nil {
+			return r.Errorf(field, "message %d: %w", i+1, err)
+		}
+		asked += n
+	}
+	switch n := len(in.column); {
+	case n == 0 && asked == 0:
+		return nil
+	case n > in.used && asked == 0:
+		return r.Errorf(x.Column, "the row has %s, and its prompt shows none: write %s where each belongs, or leave "+
+			"the images out with data.image_key: none", counted(n), rollout.ImageMark)
+	case n != in.used:
+		return r.Errorf(x.Column, "the row has %s, but its prompt has %d %s", counted(n), in.used, rollout.ImageMark)
+	}
+	p.Messages, p.Images = messages, in.list
+	for _, m := range messages {
+		if m.Role == "user" {
+			p.Prompt = contentText(m)
+		}
+	}
+	return nil
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 image"
+	}
+	return fmt.Sprintf("%d images", n)
+}
+
+// contentValues returns the parts of messages as the file has them, where their content is a list of objects.
+func contentValues(v any) [][]map[string]any {
+	list, _ := v.([]any)
+	out := make([][]map[string]any, len(list))
+	for i, m := range list {
+		fields, _ := m.(map[string]any)
+		parts, _ := fields["content"].([]any)
+		for _, part := range parts {
+			fields, _ := part.(map[string]any)
+			out[i] = append(out[i], fields)
+		}
+	}
+	return out
+}
+
+// message replaces the images of a message, whose parts the file has as values, by ImageParts, and returns their
+// number.
+func (x *illustrator) message(m *rollout.Message, values []map[string]any) (n int, err error) {
+	if m.Parts == nil {
+		if m.Role == "user" && len(x.column) > 0 {
+			return x.marks(m)
+		}
+		return 0, nil
+	}
+	if values == nil {
+		return 0, nil
+	}
+	var parts []json.RawMessage
+	for i, v := range values {
+		raw, image, err := x.part(v)
+		if err != nil {
+			return 0, fmt.Errorf("part %d: %w", i+1, err)
+		}
+		if image {
+			n++
+		}
+		parts = append(parts, raw...)
+	}
+	if n == 0 && x.textParts(values) {
+		return 0, nil
+	}
+	if n > 0 && m.Role != "user" {
+		return 0, fmt.Errorf("an image in a message of role %s; only a user's may have some", m.Role)
+	}
+	m.Content, m.Parts = "", rollout.PartList(parts)
+	return n, nil
+}
+
+// textParts reports whether no part has an <image> that a column's image stands for.
+func (x *illustrator) textParts(values []map[string]any) bool {
+	return len(x.column) == 0 || !slices.ContainsFunc(values, func(v map[string]any) bool {
+		text, _ := v["text"].(string)
+		return strings.Contains(text, rollout.ImageMark)
+	})
+}
+
+// marks makes parts of a text with <image>.
+func (x *illustrator) marks(m *rollout.Message) (n int, err error) {
+	parts, n, err := x.split(m.Content)
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	m.Content, m.Parts = "", rollout.PartList(parts)
+	return n, nil
+}
+
+// split cuts a text at each <image>.
+func (x *illustrator) split(text string) (parts []json.RawMessage, n int, err error) {
+	for i, piece := range strings.Split(text, rollout.ImageMark) {
+		if i > 0 {
+			n++
+			if err := x.next(); err != nil {
+				return nil, n, err
+			}
+			parts = append(parts, json.RawMessage(rollout.ImagePart))
+		}
+		if piece == "" {
+			continue
+		}
+		parts = append(parts, rollout.TextPart(piece))
+	}
+	return parts, n, nil
+}
+
+// next takes the next image of the column. One too many is counted, and refused later.
+func (x *illustrator) next() error {
+	x.used++
+	if x.used > len(x.column) {
+		return nil
+	}
+	return x.take(x.column[x.used-1], fmt.Sprintf("%s, image %d", x.Column, x.used))
+}
+
+// take adds an image.
+func (x *illustrator) take(v any, where string) error {
+	encoded, err := encodedImage(v, filepath.Dir(x.row.Path))
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	pic, err := x.Take(encoded)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	x.list = append(x.list, pic)
+	return nil
+}
+
+// part returns a part of content as templates take it, and whether it is an image.
+func (x *illustrator) part(v map[string]any) (raw []json.RawMessage, image bool, err error) {
+	kind, _ := v["type"].(string)
+	own, has := ownImage(v)
+	switch {
+	case kind == imageType || kind == "image_url" || kind == "input_image" || kind == "" && has:
+		if has {
+			err = x.take(own, "its image")
+		} else {
+			err = x.next()
+		}
+		return []json.RawMessage{json.RawMessage(rollout.ImagePart)}, true, err
+	case kind == "" || kind == "text" || kind == "input_text":
+		text, ok := v["text"].(string)
+		if !ok {
+			return nil, false, errors.New("it has no text")
+		}
+		if len(x.column) > 0 && strings.Contains(text, rollout.ImageMark) {
+			raw, n, err := x.split(text)
+			return raw, n > 0, err
+		}
+		return []json.RawMessage{rollout.TextPart(text)}, false, nil
+	}
+	return nil, false, fmt.Errorf("it is of type %q; models read text and images here", kind)
+}
+
+// ownImage returns the image that a part of content brings.
+func ownImage(v map[string]any) (any, bool) {
+	for _, name := range []string{"image", "image_url", "url", "path", "base64"} {
+		switch y := v[name].(type) {
+		case nil:
+		case map[string]any:
+			if url, ok := y["url"]; ok && url != nil {
+				return url, true
+			}
+			return y, true
+		default:
+			return y, true
+		}
+	}
+	return nil, false
+}
+
+// mostImage bounds an image file, in bytes.
+const mostImage = 256 << 20
+
+// encodedImage returns the bytes of an image file; paths are relative to a folder.
+func encodedImage(v any, folder string) ([]byte, error) {
+	switch v := v.(type) {
+	case string:
+		return namedImage(v, folder)
+	case map[string]any:
+		for _, name := range []string{"bytes", "encoded"} {
+			switch b := v[name].(type) {
+			case nil:
+			case string:
+				if b == "" {
+					continue
+				}
+				if ImageFormat([]byte(b)) != "" {
+					return []byte(b), nil
+				}
+				if raw, ok := decoded64(b); ok {
+					return raw, nil
+				}
+				return nil, fmt.Errorf("its %s are not an image file (PNG, JPEG, WebP, GIF or BMP)", name)
+			default:
+				return nil, fmt.Errorf("its %s are not bytes, nor base64", name)
+			}
+		}
+		if path, ok := v["path"].(string); ok && path != "" {
+			return imageFile(path, folder)
+		}
+		return nil, errors.New("it has neither bytes nor a path")
+	case nil:
+		return nil, errors.New("it is null")
+	}
+	return nil, fmt.Errorf("it is neither an object with bytes or path nor a text")
+}
+
+// namedImage returns what a text says: a data URL, base64, or a path.
+func namedImage(text, folder string) ([]byte, error) {
+	if ImageFormat([]byte(text)) != "" {
+		return []byte(text), nil
+	}
+	if rest, ok := strings.CutPrefix(text, "data:"); ok {
+		_, data, ok := strings.Cut(rest, ";base64,")
+		raw, decodes := decoded64(data)
+		if !ok || !decodes {
+			return nil, errors.New("its data URL is not one of an image in base64 (data:image/png;base64,…)")
+		}
+		return raw, nil
+	}
+	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {
+		return nil, fmt.Errorf("%s is on the network, and runs read none from there: download it and name the file",
+			text)
+	}
+	if raw, ok := decoded64(text); ok {
+		return raw, nil
+	}
+	return imageFile(strings.TrimPrefix(text, "file://"), folder)
+}
+
+// decoded64 returns the image file that a text spells in base64; ok is false if it spells none.
+func decoded64(text string) (raw []byte, ok bool) {
+	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+	return raw, err == nil && ImageFormat(raw) != ""
+}
+
+// imageFile reads a file.
+func imageFile(path, folder string) ([]byte, error) {
+	if path == "" {
+		return nil, errors.New("it is empty")
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		const shown = 200 // a path is shorter; base64 of something else is not
+		if len(path) > shown {
+			return nil, errors.New("it is neither base64 of an image file nor a path")
+		}
+		return nil, err
+	}
+	defer f.Close() // only read: an error on closing loses nothing
+	b, err := io.ReadAll(io.LimitReader(f, mostImage+1))
+	if err == nil && len(b) > mostImage {
+		err = fmt.Errorf("%s has more than %d MiB", path, mostImage>>20)
+	}
+	return b, err
+}
+
+// hasBytes reports whether a value of a row has a text that is not UTF-8, such as an image file.
+func hasBytes(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return !utf8.ValidString(v)
+	case []any:
+		return slices.ContainsFunc(v, hasBytes)
+	case map[string]any:
+		for _, x := range v {
+			if hasBytes(x) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ImageFormat names the format of an image file by its first bytes: "png", "jpeg", "webp", "gif" or "bmp"; empty: it
+// is none of these.
+func ImageFormat(encoded []byte) string {
+	has := func(at int, text string) bool {
+		return len(encoded) >= at+len(text) && string(encoded[at:at+len(text)]) == text
+	}
+	switch {
+	case has(0, "\x89PNG\r\n\x1a\n"):
+		return "png"
+	case has(0, "\xff\xd8\xff"):
+		return "jpeg"
+	case has(0, "RIFF") && has(8, "WEBP"):
+		return "webp"
+	case has(0, "GIF87a"), has(0, "GIF89a"):
+		return "gif"
+	case has(0, "BM") && has(6, "\x00\x00\x00\x00"):
+		return "bmp"
+	}
+	return ""
+}

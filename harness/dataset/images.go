@@ -1,0 +1,42 @@
+package dataset
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"exp/eval/layout"
+	"exp/harness/config"
+	"exp/train/picture"
+	"exp/train/rollout"
+)
+
+// Describe returns what a problem says of an image file.
+func Describe(encoded []byte) (pic rollout.Picture, err error) {
+	if pic.Format = layout.ImageFormat(encoded); pic.Format == "" {
+		return pic, errors.New("it is no image file that is known here (PNG, JPEG, WebP, GIF, BMP)")
+	}
+	sum := sha256.Sum256(encoded)
+	pic.Digest = hex.EncodeToString(sum[:])
+	pic.Width, pic.Height, err = picture.Size(encoded)
+	return pic, err
+}
+
+// Carry is Describe for problems that bring their images along.
+func Carry(encoded []byte) (rollout.Picture, error) {
+	pic, err := Describe(encoded)
+	pic.Encoded = encoded
+	return pic, err
+}
+
+// SuiteImages reads the images of a suite's rows, in the column images, into its problems.
+func SuiteImages() *layout.Images { return &layout.Images{Column: "images", Take: Carry} }
+
+// images says where rows have images.
+func images(c *config.Run) *layout.Images {
+	x := &layout.Images{Column: c.Data.ImageKey, Take: Describe}
+	if x.Column == config.None {
+		x.Column = ""
+	}
+	return x
+}

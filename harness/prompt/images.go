@@ -1,0 +1,184 @@
+package prompt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// ImageReader says how a model of text and images reads an image in a prompt.
+type ImageReader struct {
+	// Pad is the token that the chat template writes for an image.
+	Pad int32
+	// Size returns the rows and columns of an image's tokens, from its size in pixels.
+	Size interface {
+		Tokens(width, height int) (rows, columns int, err error)
+	}
+}
+
+// ImagesError is an error about how the model reads images.
+type ImagesError struct {
+	Key string // of the configuration
+	Err error
+}
+
+func (e *ImagesError) Error() string { return "images: " + e.Err.Error() }
+func (e *ImagesError) Unwrap() error { return e.Err }
+
+// ReadImages makes the prompter write images as x says; without, it refuses problems with images.
+func (p *Prompter) ReadImages(x *ImageReader) { p.images = x }
+
+// Showing returns a prompter whose prompts have the tokens that show gives to images; the Prompter itself repeats the
+// pad, so that its prompts have the right lengths.
+func (p *Prompter) Showing(show func(rollout.Picture) (model.Image, error)) *Prompter {
+	q := *p
+	q.show = show
+	return &q
+}
+
+// checkImages returns an error if the model cannot read the images of a problem.
+func (p *Prompter) checkImages(q *rollout.Problem) error {
+	switch {
+	case len(q.Images) == 0:
+		return nil
+	case p.images == nil:
+		return fmt.Errorf("it shows %s, and the model reads text alone (data.image_key: none leaves images out)",
+			countedImages(len(q.Images)))
+	case p.template == nil:
+		return errors.New("it shows images, which the chat template places, and prompts are plain text; name a " +
+			"template: data.chat")
+	}
+	return nil
+}
+
+func countedImages(n int) string {
+	if n == 1 {
+		return "an image"
+	}
+	return fmt.Sprintf("%d images", n)
+}
+
+// illustrated puts the tokens of a problem's images in place of the pads that the chat template wrote.
+func (p *Prompter) illustrated(q *rollout.Problem, ids []int32) ([]int32, error) {
+	if p.images == nil {
+		return ids, nil
+	}
+	pads := 0
+	for _, id := range ids {
+		if id == p.images.Pad {
+			pads++
+		}
+	}
+	switch pad := p.Tokenizer.Token(p.images.Pad); {
+	case pads > 0 && len(q.Images) == 0:
+		return nil, fmt.Errorf("its text spells %s, the place of an image, and it has none; data.escape_special: "+
+			"true reads it as text", pad)
+	case pads < len(q.Images):
+		return nil, fmt.Errorf("it shows %s, and the chat template writes %s %d times: it needs a template that "+
+			"reads content parts of type image (data.chat)", countedImages(len(q.Images)), pad, pads)
+	case pads > len(q.Images):
+		return nil, fmt.Errorf("it shows %s, and its prompt has %s %d times; data.escape_special: true reads those "+
+			"in its text as text", countedImages(len(q.Images)), pad, pads)
+	case pads == 0:
+		return ids, nil
+	}
+	out, next := make([]int32, 0, len(ids)), 0
+	for _, id := range ids {
+		if id != p.images.Pad {
+			out = append(out, id)
+			continue
+		}
+		pic := q.Images[next]
+		next++
+		tokens, err := p.tokensOf(pic)
+		if err != nil {
+			return nil, fmt.Errorf("image %d, %v: %w", next, pic, err)
+		}
+		out = append(out, tokens...)
+	}
+	return slices.Clip(out), nil
+}
+
+// tokensOf returns the tokens of an image.
+func (p *Prompter) tokensOf(pic rollout.Picture) ([]int32, error) {
+	rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height)
+	if err != nil {
+		return nil, err
+	}
+	im := model.Image{Rows: rows, Columns: columns}
+	if p.show != nil {
+		if im, err = p.show(pic); err != nil {
+			return nil, err
+		}
+		if im.Rows != rows || im.Columns != columns {
+			return nil, fmt.Errorf("%d×%d tokens in the gallery and %d×%d in the prompt", im.Rows, im.Columns, rows,
+				columns)
+		}
+	}
+	out := make([]int32, im.Tokens())
+	for i := range out {
+		out[i] = p.images.Pad
+		if p.show != nil {
+			out[i] = im.First + int32(i)
+		}
+	}
+	return out, nil
+}
+
+// named replaces the pads in a rendered prompt by the names of a problem's images.
+func (p *Prompter) named(q *rollout.Problem, text string) string {
+	if p.images == nil {
+		return text
+	}
+	pad := p.Tokenizer.Token(p.images.Pad)
+	for _, pic := range q.Images {
+		text = strings.Replace(text, pad, pic.String(), 1)
+	}
+	return text
+}
+
+// NoteImages adds the images of problems to those that Plan counts.
+func (p *Prompter) NoteImages(problems []rollout.Problem) {
+	if p.images == nil {
+		return
+	}
+	for i := range problems {
+		for _, pic := range problems[i].Images {
+			if p.shown == nil {
+				p.shown = &ImagePlan{}
+			}
+			p.shown.Images++
+			if rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height); err == nil {
+				p.shown.Most = max(p.shown.Most, rows*columns)
+				p.shown.Tokens += rows * columns
+			}
+		}
+	}
+}
+
+// HasImages reports whether NoteImages found some.
+func (p *Prompter) HasImages() bool { return p.shown != nil }
+
+// ImagePlan counts the images of prompts.
+type ImagePlan struct {
+	Images int `json:"images"`
+	Tokens int `json:"tokens"` // of all
+	Most   int `json:"most"`   // of one
+}
+
+// String describes it in a line.
+func (x *ImagePlan) String() string {
+	return fmt.Sprintf("%d of %d tokens on average, %d at most", x.Images, x.Tokens/max(1, x.Images), x.Most)
+}
+
+// errAsksImages is returned for chats with images that a program asks.
+var errAsksImages = errors.New("a message shows an image, and only problems of the data may; send text alone")
+
+// asksImages reports whether a message of a chat shows an image.
+func asksImages(list []rollout.Message) bool {
+	return slices.ContainsFunc(list, func(m rollout.Message) bool { return m.Images() > 0 })
+}

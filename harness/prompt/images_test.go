@@ -1,0 +1,141 @@
+package prompt
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+	"exp/harness/prompt/prompttest"
+	"exp/train/model"
+	"exp/train/rollout"
+)
+
+// imageTemplate writes content parts as Qwen2-VL's template does; <pad> stands for an image.
+const imageTemplate = "{% for m in messages %}<|im_start|>{% if m.content is string %}{{ m.content }}{% else %}" +
+	"{% for c in m.content %}{% if c.type == 'image' %}<pad>{% elif 'text' in c %}{{ c.text }}{% endif %}{% endfor %}" +
+	"{% endif %}<|im_end|>{% endfor %}"
+
+// padID is <pad> in prompttest.ModelFolder.
+const padID = 260
+
+// tokensOfSize has a token for each 10×10 pixels.
+type tokensOfSize struct{}
+
+func (tokensOfSize) Tokens(width, height int) (rows, columns int, err error) {
+	if width < 10 {
+		return 0, 0, errors.New("too small")
+	}
+	return height / 10, width / 10, nil
+}
+
+func imagePrompter(t *testing.T, template string, set func(c *config.Run)) *Prompter {
+	t.Helper()
+	p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": template}), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.ReadImages(&ImageReader{Pad: padID, Size: tokensOfSize{}})
+	return p
+}
+
+func shows(text string, pictures ...rollout.Picture) *rollout.Problem {
+	var parts []json.RawMessage
+	for i, piece := range strings.Split(text, rollout.ImageMark) {
+		if i > 0 {
+			parts = append(parts, json.RawMessage(rollout.ImagePart))
+		}
+		if piece != "" {
+			parts = append(parts, rollout.TextPart(piece))
+		}
+	}
+	return &rollout.Problem{ID: "p", Prompt: text, Images: pictures,
+		Messages: []rollout.Message{{Role: "user", Parts: rollout.PartList(parts)}}}
+}
+
+var (
+	small = rollout.Picture{Digest: strings.Repeat("a", 64), Width: 20, Height: 10}
+	large = rollout.Picture{Digest: strings.Repeat("b", 64), Width: 30, Height: 20}
+)
+
+// An image is as many pads as it has tokens, or its tokens in the gallery.
+func TestImagePrompts(t *testing.T) {
+	p := imagePrompter(t, imageTemplate, nil)
+	q := shows("a<image>b<image>", small, large)
+	want := []int32{258, 'a', padID, padID, 'b', padID, padID, padID, padID, padID, padID, 259}
+	for range 2 { // the second time out of the cache
+		if got, err := p.Encode(q); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%v, %v; want %v", got, err, want)
+		}
+	}
+	first := map[string]int32{small.Digest: 1000, large.Digest: 2000}
+	shown := p.Showing(func(pic rollout.Picture) (model.Image, error) {
+		rows, columns, err := tokensOfSize{}.Tokens(pic.Width, pic.Height)
+		return model.Image{First: first[pic.Digest], Rows: rows, Columns: columns}, err
+	})
+	want = []int32{258, 'a', 1000, 1001, 'b', 2000, 2001, 2002, 2003, 2004, 2005, 259}
+	if got, err := shown.Encode(q); err != nil || !slices.Equal(got, want) {
+		t.Errorf("with a gallery %v, %v; want %v", got, err, want)
+	}
+	// Another image in the same words has the same cached text, and tokens of its own.
+	want = []int32{258, 'a', 2000, 2001, 2002, 2003, 2004, 2005, 'b', 1000, 1001, 259}
+	if got, err := shown.Encode(shows("a<image>b<image>", large, small)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the other way round %v, %v; want %v", got, err, want)
+	}
+	text, err := shown.Text(q)
+	if err != nil || text != "<|im_start|>a<image 20×10 sha256:aaaaaaaa>b<image 30×20 sha256:bbbbbbbb><|im_end|>" {
+		t.Errorf("text %q, %v", text, err)
+	}
+	p.NoteImages([]rollout.Problem{*q, *shows("<image>", large)})
+	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6}) {
+		t.Errorf("plan %+v", got)
+	}
+}
+
+func TestImagePromptErrors(t *testing.T) {
+	escape := func(c *config.Run) { c.Data.EscapeSpecial = true }
+	short := func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 8, "left" }
+	tiny := rollout.Picture{Width: 5, Height: 50}
+	for _, tt := range []struct {
+		name, template string
+		set            func(c *config.Run)
+		q              *rollout.Problem
+		want           string
+	}{
+		{"a text spells the pad", imageTemplate, nil, shows("<pad><image>", small), "has <pad> 2 times"},
+		{"a text without images spells it", imageTemplate, nil, &rollout.Problem{Prompt: "<pad>"}, "spells <pad>"},
+		{"a template for texts", "{% for m in messages %}{{ m.role }}{% endfor %}", nil, shows("<image>", small), "writes <pad> 0 times"},
+		{"no template", imageTemplate, func(c *config.Run) { c.Data.Chat = config.None }, shows("<image>", small), "plain text"},
+		{"too long", imageTemplate, short, shows("<image>?", large), "has 9 tokens, data.max_prompt_tokens is 8; raise it, or set data.filter_overlong or a lower data.image_max_pixels"},
+		{"too small", imageTemplate, nil, shows("<image>", tiny), "image 1, <image 5×50 sha256:>: too small"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := imagePrompter(t, tt.template, tt.set).Encode(tt.q)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+	q := shows("<pad><image>", small)
+	got, err := imagePrompter(t, imageTemplate, escape).Encode(q)
+	if want := slices.Concat([]int32{258}, []int32{'<', 'p', 'a', 'd', '>', padID, padID, 259}); err != nil || !slices.Equal(got, want) {
+		t.Errorf("escaped: %v, %v; want %v", got, err, want)
+	}
+	p := imagePrompter(t, imageTemplate, nil)
+	if _, _, err := p.AskedChat(q.Messages, nil); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
+		t.Errorf("a program asks with an image: %v", err)
+	}
+	if _, err := p.EncodeChat(q.Messages, nil, true); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
+		t.Errorf("a client asks with an image: %v", err)
+	}
+	p.ReadImages(nil)
+	if _, err := p.Encode(q); err == nil || !strings.Contains(err.Error(), "it shows an image, and the model reads text alone") {
+		t.Errorf("a model of text: %v", err)
+	}
+	if kept, err := imagePrompter(t, imageTemplate, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.FilterOverlong = 8, true }).
+		Fitting([]rollout.Problem{*shows("<image>?", large), *shows("<image>", small)}); err != nil || len(kept) != 1 || kept[0].Images[0].Width != 20 {
+		t.Errorf("filter: %v, %v", kept, err)
+	}
+}

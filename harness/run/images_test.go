@@ -1,0 +1,400 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/eval/suite"
+	"exp/experiments/blob"
+	"exp/experiments/store"
+	"exp/harness/config"
+	"exp/harness/dataset"
+	"exp/harness/plan"
+	"exp/harness/prompt/prompttest"
+	"exp/harness/stage"
+	"exp/harness/suites"
+	"exp/train/checkpoint"
+	"exp/train/model"
+)
+
+// pictureTemplate writes content parts as Qwen2.5-VL's template does.
+const pictureTemplate = "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is string %}{{ m.content }}" +
+	"{% else %}{% for c in m.content %}{% if c.type == 'image' %}<s><pad></s>{% elif 'text' in c %}{{ c.text }}{% endif %}" +
+	"{% endfor %}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+// pictureConfig is a Qwen2.5-VL of toy size for prompttest.ModelFolder, whose <pad> stands for images.
+const pictureConfig = `{"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
+ "image_token_id": 260, "vision_start_token_id": 256, "vision_end_token_id": 257, "tie_word_embeddings": false,
+ "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+ "num_key_value_heads": 1, "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0,
+ "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "hidden_act": "silu",
+ "vision_config": {"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2,
+  "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16,
+  "out_hidden_size": 32, "fullatt_block_indexes": [1], "hidden_act": "silu"}}`
+
+// otherPictureConfigs are a Qwen2-VL and a Qwen3-VL of the same size.
+func otherPictureConfigs() []string {
+	return []string{`{"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+ "image_token_id": 260, "tie_word_embeddings": true, "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48,
+ "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+ "max_position_embeddings": 256, "rope_theta": 10000.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]},
+ "vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "hidden_act": "quick_gelu"}}`,
+		`{"architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl", "image_token_id": 260,
+ "tie_word_embeddings": false, "text_config": {"model_type": "qwen3_vl_text", "vocab_size": 264, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+  "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0, "hidden_act": "silu",
+  "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": true}},
+ "vision_config": {"depth": 3, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 32, "num_position_embeddings": 16,
+  "deepstack_visual_indexes": [0, 2], "hidden_act": "gelu_pytorch_tanh"}}`}
+}
+
+// picturePreprocessor reads 8×8 pixels as a token.
+const picturePreprocessor = `{"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "merge_size": 2,
+ "temporal_patch_size": 2, "min_pixels": 64, "max_pixels": 4096, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+ "rescale_factor": 0.00392156862745098, "resample": 3, "do_resize": true, "do_rescale": true, "do_normalize": true}`
+
+// pictureFolder is a folder with a random Qwen2.5-VL.
+func pictureFolder(t *testing.T) string { return pictureFolderOf(t, pictureConfig) }
+
+// pictureFolderOf is a folder with a random model of text and images.
+func pictureFolderOf(t *testing.T, conf string) string {
+	t.Helper()
+	dir := prompttest.ModelFolder(t, false, map[string]string{"config.json": conf,
+		"preprocessor_config.json": picturePreprocessor, "chat_template.jinja": pictureTemplate,
+		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
+	c, err := checkpoint.ReadConfig(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tower, _, err := checkpoint.ReadVision(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string][]int{}
+	list, _ := model.Layout(c, model.Heads{LM: true})
+	for _, x := range list {
+		shapes[x.Name] = x.Shape
+	}
+	for _, x := range tower.Tensors() {
+		shapes["visual."+x.Name] = x.Shape
+	}
+	writeWaves(t, filepath.Join(dir, "model.safetensors"), shapes)
+	return dir
+}
+
+// writeWaves writes tensors of sines; norms are about 1.
+func writeWaves(t *testing.T, path string, shapes map[string][]int) {
+	t.Helper()
+	header, body := map[string]any{}, bytes.Buffer{}
+	for k, name := range slices.Sorted(maps.Keys(shapes)) {
+		n, start := 1, body.Len()
+		for _, d := range shapes[name] {
+			n *= d
+		}
+		for i := range n {
+			v := 0.2 * math.Sin(0.37*float64(i)*float64(1+k%3)+float64(k))
+			if strings.Contains(name, "norm") || strings.Contains(name, "ln_q") {
+				v++
+			}
+			bits := math.Float32bits(float32(v))
+			body.Write([]byte{byte(bits), byte(bits >> 8), byte(bits >> 16), byte(bits >> 24)})
+		}
+		header[name] = map[string]any{"dtype": "F32", "shape": shapes[name], "data_offsets": []int{start, body.Len()}}
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for i := range 8 {
+		out.WriteByte(byte(len(head) >> (8 * i)))
+	}
+	out.Write(head)
+	out.Write(body.Bytes())
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// squares writes rows about bright squares on dark ground next to PNG files, as JSON lines. Every third row has two
+// images, and rows 0 and 6 show the same one.
+func squares(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	draw := func(i, width, side int) {
+		im := image.NewRGBA(image.Rect(0, 0, width, 24))
+		for y := range 24 {
+			for x := range width {
+				c := color.RGBA{30, 30, uint8(60 + 5*i), 255}
+				if x < side && y < side {
+					c = color.RGBA{250, 200, 20, 255}
+				}
+				im.SetRGBA(x, y, c)
+			}
+		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, im); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.png", i)), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows bytes.Buffer
+	for i := range 16 {
+		draw(i, 16+8*(i%3), 4+i%6)
+		text, images := "<image>Side?", []string{fmt.Sprintf("%d.png", i)}
+		if i == 6 {
+			text, images[0] = "<image>Again?", "0.png"
+		}
+		if i%3 == 2 {
+			text, images = "<image>or<image>?", append(images, fmt.Sprintf("%d.png", i-1))
+		}
+		row := map[string]any{"data_source": "squares", "prompt": []any{map[string]any{"role": "user", "content": text}},
+			"images": images, "ability": "math", "reward_model": map[string]any{"style": "rule", "ground_truth": fmt.Sprint(4 + i%6)},
+			"target": fmt.Sprintf("\\boxed{%d}", 4+i%6), "extra_info": map[string]any{"index": i}}
+		line, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Write(append(line, '\n'))
+	}
+	path := filepath.Join(dir, "squares.jsonl")
+	if err := os.WriteFile(path, rows.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// imageSets are loraSets for a model of text and images.
+func imageSets(dir, data string, more ...string) []string {
+	return append(append(loraSets(dir, data, "grpo"), "data.max_prompt_tokens=96", "train.steps=2",
+		"rollout.max_new_tokens=8", "eval.final.max_new_tokens=8", "eval.final.n=2", "store.samples.train=all"), more...)
+}
+
+// Adapters are trained on problems that show images, and all weights are: what the sampler draws has the trainer's bits
+// (every step checks it), the record verifies, and texts of the record name the images.
+func TestImages(t *testing.T) {
+	l := newLab(t)
+	dir, data := pictureFolder(t), squares(t)
+	p := l.plan(0, imageSets(dir, data)...)
+	if !p.External.Images || p.External.Vision.IsZero() {
+		t.Fatalf("images %v, vision %s", p.External.Images, p.External.Vision.Short())
+	}
+	res, q := l.execute(p)
+	t.Logf("warnings %q", q.warnings)
+	out := l.outputs(res.Run.ID)
+	a, err := blob.OpenAlbum(l.db.Blobs.Path(out["prepare[]/images"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if n := len(a.Names()); n != 15 { // 16 files, one of which no row shows
+		t.Errorf("the album has %d images, want 15", n)
+	}
+	l.checkRoles(res.Run.ID, config.SFT, config.RewardModel, config.Prefer, config.PassRate, config.Select)
+	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+		t.Errorf("verify: %+v", v)
+	}
+	samples := l.trainSamples(res.Run.ID)
+	if len(samples) == 0 || !strings.Contains(samples[0].prompt, "<image ") || !strings.Contains(samples[0].prompt, "×24 sha256:") {
+		t.Errorf("%d samples, the first %+v", len(samples), samples[:1])
+	}
+	merged := filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
+	c, err := checkpoint.ReadConfig(merged)
+	if err != nil || !c.ReadsImages() {
+		t.Errorf("merged: %+v, %v", c, err)
+	}
+	if again, _ := l.execute(l.plan(0, imageSets(dir, data)...)); again.Executed != 0 {
+		t.Errorf("the same again executes %d stages", again.Executed)
+	}
+	for kind, use := range l.memoryOf(res.Run.ID) {
+		t.Logf("%s: %.2f times the planned memory", kind, float64(use.Peak)/float64(use.Planned))
+	}
+}
+
+// All weights of the language model learn from images, by each kind of stage.
+func TestImagesInStages(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	for i, more := range [][]string{
+		{"ppo"},
+		{"grpo", "sft={steps: 2, problems_per_step: 4, optim: {lr: 0.01}}"},
+		{"flowrl", "compute.recompute=true", "data.pass_rate={samples: 2, min: 0, max: 1}"},
+	} {
+		sets := slices.DeleteFunc(imageSets(dir, data, "algo={kind: "+more[0]+"}", fmt.Sprint("name=images", i)),
+			func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
+		res, _ := l.execute(l.plan(0, append(sets, more[1:]...)...))
+		if res.Run.Steps != 2 {
+			t.Errorf("%q: %d steps", more, res.Run.Steps)
+		}
+		if v := l.verify(l.plan(0, append(sets, more[1:]...)...), VerifyOptions{Level: LevelFull}); !v.OK {
+			t.Errorf("%q: verify: %+v", more, v)
+		}
+	}
+}
+
+// The other classes learn, too.
+func TestImagesOfClasses(t *testing.T) {
+	l, data := newLab(t), squares(t)
+	for i, conf := range otherPictureConfigs() {
+		dir := pictureFolderOf(t, conf)
+		for _, lora := range []bool{true, false} {
+			sets := slices.DeleteFunc(imageSets(dir, data, fmt.Sprintf("name=class%d-%t", i, lora)),
+				func(s string) bool { return !lora && strings.HasPrefix(s, "train.lora=") })
+			p := l.plan(0, sets...)
+			res, _ := l.execute(p)
+			if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+				t.Errorf("%d, %t: verify: %+v", i, lora, v)
+			}
+			if c, err := checkpoint.ReadConfig(filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)); err != nil || !c.ReadsImages() {
+				t.Errorf("%d, %t: merged: %v", i, lora, err)
+			}
+		}
+	}
+}
+
+// A run that is stopped goes on to the same bits.
+func TestImagesResume(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	sets := imageSets(dir, data, "checkpoint.every_steps=1", "eval.final.suites=[]")
+	want, _ := l.execute(l.plan(0, sets...))
+	other := newLab(t)
+	p := other.plan(0, sets...)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopping := &quiet{progress: func(stage string, done int) {
+		if stage == "train" && done == 1 {
+			cancel()
+		}
+	}}
+	if _, err := other.try(ctx, p, stopping); err == nil {
+		t.Fatal("the run was not stopped")
+	}
+	other.options.Resume = true
+	res, _ := other.execute(p)
+	sameOutputs(t, l.outputs(want.Run.ID), other.outputs(res.Run.ID))
+}
+
+// What reads images is part of a run's id, and so is what sizes them.
+func TestImagesInIdentity(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	own := l.plan(0, imageSets(dir, data)...)
+	ids := map[string]string{own.RID.String(): "own"}
+	note := func(name string, p *plan.Run) {
+		if other, known := ids[p.RID.String()]; known {
+			t.Errorf("%s has the id of %s", name, other)
+		}
+		ids[p.RID.String()] = name
+	}
+	note("data.image_max_pixels", l.plan(0, imageSets(dir, data, "data.image_max_pixels=512")...))
+	path := filepath.Join(dir, "preprocessor_config.json")
+	if err := os.WriteFile(path, []byte(strings.Replace(picturePreprocessor, "4096", "512", 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	note("the processor", l.plan(0, imageSets(dir, data)...))
+	if err := os.WriteFile(path, []byte(picturePreprocessor), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if again := l.plan(0, imageSets(dir, data)...); again.RID != own.RID {
+		t.Error("the same plan has another id")
+	}
+	picture := filepath.Join(filepath.Dir(data), "3.png")
+	b, err := os.ReadFile(filepath.Join(filepath.Dir(data), "4.png"))
+	if err == nil {
+		err = os.WriteFile(picture, b, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	note("an image", l.plan(0, imageSets(dir, data)...))
+	if err := os.WriteFile(picture, b[:20], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = plan.New(smoke(t, imageSets(dir, data)...), 0, l.be.Class(), l.sources)
+	if err == nil || !strings.Contains(err.Error(), "squares.jsonl:4") {
+		t.Errorf("a broken image: %v", err)
+	}
+	if err := os.WriteFile(picture, b[:len(b)-20], 0o644); err != nil { // its header is whole
+		t.Fatal(err)
+	}
+	_, err = l.try(t.Context(), l.plan(0, imageSets(dir, data)...), &quiet{})
+	if err == nil || !strings.Contains(err.Error(), "data.train: problem 3: image 1: PNG image") {
+		t.Errorf("an image that is cut off: %v", err)
+	}
+}
+
+// A suite keeps the images of its problems.
+func TestImageSuite(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	s, err := suite.Read("squares", data, dataset.SuiteImages())
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest, text, err := suites.Digest(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := suites.Add(t.Context(), l.db, s, digest, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Dir(data)); err != nil { // the store has the images
+		t.Fatal(err)
+	}
+	r := smoke(t, "name=suite", "task={kind: math}", "reward={correct: 1}", "sft.steps=0", "train.steps=0",
+		"data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "data.test={source: none, size: 0}", "eval.online.every_steps=0",
+		"data.max_prompt_tokens=128", "tokenizer.kind=model", "model={init: pretrained, base: "+dir+"}",
+		"eval.final={suites: [squares], n: 2, max_new_tokens: 8}")
+	p, err := plan.New(r, 0, l.be.Class(), l.sources, stage.Suite{Name: row.Name, Version: row.Version, Digest: row.Digest,
+		Graders: strings.Split(row.Scorer, ",")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, _ := l.execute(p)
+	samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "eval"})
+	if err != nil || len(samples) != 32 {
+		t.Errorf("%d samples, %v; want 32", len(samples), err)
+	}
+}
+
+// What cannot read images is refused before any work, at its key.
+func TestImagesRefused(t *testing.T) {
+	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	chats := filepath.Join(t.TempDir(), "chats.jsonl")
+	if err := os.WriteFile(chats, []byte(`{"messages":[{"role":"user","content":"<image>?"},{"role":"assistant","content":"4"}],"images":["0.png"]}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ set, want string }{
+		{"model.part=text", "it shows an image, and the model reads text alone"},
+		{"data.chat=none", "name a template: data.chat"},
+		{"rollout.tools={kind: agent, command: [cat]}", "an agent reads text alone, and problems show images"},
+		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
+		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},
+		{"merge={format: fsdp, ranks: 2}", "merge.format fsdp has no place for models of text and images"},
+		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
+		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
+		{"sft={steps: 1, problems_per_step: 1, source: " + chats + "}", `field "images": the problem has images`},
+	} {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data, "data.filter_overlong=false", tt.set)})
+		if err == nil {
+			_, err = plan.New(r, 0, l.be.Class(), l.sources)
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.set, err, tt.want)
+		}
+	}
+}
