@@ -44,23 +44,42 @@ const pictureConfig = `{"architectures": ["Qwen2_5_VLForConditionalGeneration"],
   "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16,
   "out_hidden_size": 32, "fullatt_block_indexes": [1], "hidden_act": "silu"}}`
 
+// otherPictureConfigs are a Qwen2-VL and a Qwen3-VL of the same size.
+func otherPictureConfigs() []string {
+	return []string{`{"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+ "image_token_id": 260, "tie_word_embeddings": true, "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48,
+ "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+ "max_position_embeddings": 256, "rope_theta": 10000.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]},
+ "vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "hidden_act": "quick_gelu"}}`,
+		`{"architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl", "image_token_id": 260,
+ "tie_word_embeddings": false, "text_config": {"model_type": "qwen3_vl_text", "vocab_size": 264, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+  "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0, "hidden_act": "silu",
+  "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": true}},
+ "vision_config": {"depth": 3, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 32, "num_position_embeddings": 16,
+  "deepstack_visual_indexes": [0, 2], "hidden_act": "gelu_pytorch_tanh"}}`}
+}
+
 // picturePreprocessor reads 8×8 pixels as a token.
 const picturePreprocessor = `{"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "merge_size": 2,
  "temporal_patch_size": 2, "min_pixels": 64, "max_pixels": 4096, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
  "rescale_factor": 0.00392156862745098, "resample": 3, "do_resize": true, "do_rescale": true, "do_normalize": true}`
 
-// pictureFolder is a folder with a random model of text and images.
-func pictureFolder(t *testing.T) string {
-	t.Helper()
-	return pictureFolderOf(t, pictureConfig, checkpoint.ReadConfig, "model.", "visual.")
-}
+// pictureFolder is a folder with a random Qwen2.5-VL.
+func pictureFolder(t *testing.T) string { return pictureFolderOf(t, pictureConfig) }
 
-// pictureFolderOf is one of a class that is read by a function, with names of tensors that begin so.
-func pictureFolderOf(t *testing.T, conf string, read func(string) (model.Config, error), text, vision string) string {
+// pictureFolderOf is a folder with a random model of text and images.
+func pictureFolderOf(t *testing.T, conf string) string {
 	t.Helper()
 	dir := prompttest.ModelFolder(t, false, map[string]string{"config.json": conf,
 		"preprocessor_config.json": picturePreprocessor, "chat_template.jinja": pictureTemplate,
 		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
+	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
+	if checkpoint.ImagesOnRequest(dir) { // Qwen3.5
+		read, text, vision = checkpoint.ReadImageConfig, "model.language_model.", "model.visual."
+	}
 	c, err := read(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -232,6 +251,26 @@ func TestImagesInStages(t *testing.T) {
 	}
 }
 
+// The other classes learn, too.
+func TestImagesOfClasses(t *testing.T) {
+	l, data := newLab(t), squares(t)
+	for i, conf := range otherPictureConfigs() {
+		dir := pictureFolderOf(t, conf)
+		for _, lora := range []bool{true, false} {
+			sets := slices.DeleteFunc(imageSets(dir, data, fmt.Sprintf("name=class%d-%t", i, lora)),
+				func(s string) bool { return !lora && strings.HasPrefix(s, "train.lora=") })
+			p := l.plan(0, sets...)
+			res, _ := l.execute(p)
+			if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
+				t.Errorf("%d, %t: verify: %+v", i, lora, v)
+			}
+			if c, err := checkpoint.ReadConfig(filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)); err != nil || !c.ReadsImages() {
+				t.Errorf("%d, %t: merged: %v", i, lora, err)
+			}
+		}
+	}
+}
+
 // A run that is stopped goes on to the same bits.
 func TestImagesResume(t *testing.T) {
 	l, dir, data := newLab(t), pictureFolder(t), squares(t)
@@ -349,6 +388,8 @@ func TestImagesRefused(t *testing.T) {
 		{"rollout.tools={kind: agent, command: [cat]}", "an agent reads text alone, and problems show images"},
 		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
 		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},
+		{"merge={format: fsdp, ranks: 2}", "merge.format fsdp has no place for models of text and images"},
+		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
 		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
 		{"sft={steps: 1, problems_per_step: 1, source: " + chats + "}", `field "images": the problem has images`},
 	} {

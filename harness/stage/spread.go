@@ -62,7 +62,12 @@ func spreadOptions(m *config.Merging) (o checkpoint.SpreadOptions, dir string) {
 
 // checkSpread tells bad why the model cannot be cut as merge.format asks.
 func checkSpread(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
-	o, _ := spreadOptions(&c.Merge)
+	o, dir := spreadOptions(&c.Merge)
+	if dir != "" && arch.ReadsImages() {
+		bad("merge.format", config.CodeConflict, "merge.format "+c.Merge.Format+" has no place for models of text "+
+			"and images", "merge.format: hf")
+		return
+	}
 	if o.Megatron == nil {
 		return
 	}

@@ -50,7 +50,7 @@ func Concatenation(p *rollout.Problem) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// messageText returns the content of a message: its text, or its parts, non-text parts as
+// messageText returns the content of a message: its text, or its parts, images as <image> and others as
 // JSON.
 func messageText(m rollout.Message) string {
 	if len(m.Parts) == 0 || string(m.Parts) == "null" {

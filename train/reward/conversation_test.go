@@ -22,7 +22,7 @@ func TestConversation(t *testing.T) {
 			"[system]\nBe short.\n\n[user]\n1+1?\n\n[assistant]\n2\n\n[user]\nAnd 2+2?", "Be short.\n\n1+1?\n\n2\n\nAnd 2+2?"},
 		{"parts", rollout.Problem{Prompt: "q", Messages: []rollout.Message{{Role: "user", Parts: json.RawMessage(`[{"type":"text","text":"1+"},{"type":"text","text":"1?"},{"type":"image"}]`)},
 			{Role: "assistant", Parts: json.RawMessage("null"), More: []rollout.Field{{Name: "tool_calls", Value: call}}}, {Role: "tool", Content: "2"}}},
-			"[user]\n1+1?{\"type\":\"image\"}\n\n[assistant]\ntool_calls: [{\"name\":\"f\"}]\n\n[tool]\n2", "1+1?{\"type\":\"image\"}\n\n2"},
+			"[user]\n1+1?<image>\n\n[assistant]\ntool_calls: [{\"name\":\"f\"}]\n\n[tool]\n2", "1+1?<image>\n\n2"},
 	} {
 		if got := Transcript(&tt.problem); got != tt.transcript {
 			t.Errorf("%s: transcript %q, want %q", tt.name, got, tt.transcript)
