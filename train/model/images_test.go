@@ -88,8 +88,49 @@ func TestPlaces(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || next != 9 {
 		t.Errorf("next %d, -want +got:\n%s", next, diff)
 	}
+	// A tall image, the first again behind the last token of the vocabulary, and pieces of it around text: each piece
+	// lies where the whole image would.
+	g = newGallery(c, [2]int{2, 1})
+	m.SetImages(g)
+	id := g.images[0].First
+	got, next = m.Places([]int32{id, id + 1, int32(c.Vocab) - 1, id, id + 1, id, 3, id + 1, 4})
+	want = []Place{{0, 0, 0}, {0, 1, 0}, {2, 2, 2}, {3, 3, 3}, {3, 4, 3}, {5, 5, 5}, {7, 7, 7}, {8, 9, 8}, {10, 10, 10}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 11 {
+		t.Errorf("next %d, -want +got:\n%s", next, diff)
+	}
 	if list, next := m.Places([]int32{1, 2}); list != nil || next != 2 {
 		t.Errorf("text has places %v up to %d", list, next)
+	}
+}
+
+// The table of cosines reaches to the largest position, of whichever axis.
+func TestTurnsOfFarPlaces(t *testing.T) {
+	c := variants["qwen2.5-vl"]
+	be := ref.New[float64]()
+	for axis := range 3 {
+		m, err := New(be, c, Heads{LM: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: 4, Sequences: 1}, KeepNothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		var p Place
+		p[axis] = ropeStep
+		m.turnRows(&ws.images, []Place{p})
+		freq, _ := c.Frequencies(c.RopeTheta, c.Rope, 0)
+		for pair, f := range freq {
+			want := 1.0
+			if c.Images.section(pair) == axis {
+				want = math.Cos(ropeStep * f)
+			}
+			if got := ws.images.cosines[pair]; got != want {
+				t.Errorf("axis %d, pair %d: cosine %g, want %g", axis, pair, got, want)
+			}
+		}
 	}
 }
 
