@@ -134,6 +134,70 @@ func TestTurnsOfFarPlaces(t *testing.T) {
 	}
 }
 
+// Each of the first layers adds its own features to rows of images, and leaves every bit of rows of text, also the sign
+// of 0.
+func TestDeepFeatures(t *testing.T) {
+	c := variants["qwen3-vl"]
+	be := ref.New[float32]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := imageBatch(m)
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	ws.Load(b)
+	m.showImages(ws)
+	for l := range c.Layers {
+		delta, scratch := make([]float32, ws.n*c.Width), make([]float32, ws.n*c.Width)
+		for i := range delta {
+			delta[i] = float32(math.Copysign(0, -1))
+		}
+		m.deepen(&ws.images, l, kernels.Host(delta), kernels.Host(scratch))
+		for i, v := range delta {
+			want := float32(math.Copysign(0, -1))
+			if id := ws.ids.host[i/c.Width]; int(id) >= c.Vocab && l < c.Images.Deep {
+				im := m.images.Of(id)
+				row := (1+l)*im.Tokens() + int(id-im.First)
+				want = m.images.Features(be, im)[row*c.Width+i%c.Width]
+			}
+			if math.Float32bits(v) != math.Float32bits(want) {
+				t.Fatalf("layer %d, row %d: %g, want %g", l, i/c.Width, v, want)
+			}
+		}
+	}
+}
+
+// Features of another shape are a fault of the program.
+func TestFeaturesOfAnotherShape(t *testing.T) {
+	c := variants["qwen3-vl"]
+	be := ref.New[float32]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := imageBatch(m)
+	g := m.images.(*gallery)
+	g.features[0] = append(g.features[0], make([]float32, c.Width)...)
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	defer func() {
+		if recover() == nil {
+			t.Error("a row of features too many is taken")
+		}
+	}()
+	ws.Load(b)
+	m.showImages(ws)
+}
+
 // Qwen2.5-VL's pairs turn by time, then height, then width; in Qwen3-VL the three take turns as long as each has some.
 func TestSections(t *testing.T) {
 	for _, tt := range []struct {
