@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/kernels"
@@ -118,6 +119,7 @@ func TestTurnsOfFarPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer ws.Close()
+		m.turnRows(&ws.images, []Place{{}}) // a small table, which grows
 		var p Place
 		p[axis] = ropeStep
 		m.turnRows(&ws.images, []Place{p})
@@ -168,6 +170,25 @@ func TestDeepFeatures(t *testing.T) {
 			if math.Float32bits(v) != math.Float32bits(want) {
 				t.Fatalf("layer %d, row %d: %g, want %g", l, i/c.Width, v, want)
 			}
+		}
+	}
+}
+
+func TestImpossibleImageSettings(t *testing.T) {
+	for want, s := range map[string]ImageSettings{
+		"sections [1 1 1] are 3 rotary pairs, a head has 4": {Sections: [3]int{1, 1, 1}},
+		"sections [2 2 1] are 5 rotary pairs, a head has 4": {Sections: [3]int{2, 2, 1}},
+		"a section of -1 rotary pairs":                      {Sections: [3]int{5, -1, 0}},
+		"features are added after 4 of 3 layers":            {Sections: [3]int{2, 1, 1}, Deep: 4},
+		"features are added after -1 of 3 layers":           {Sections: [3]int{2, 1, 1}, Deep: -1},
+	} {
+		c := variants["qwen3-vl"]
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.Images = s
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
 		}
 	}
 }
