@@ -226,7 +226,6 @@ func TestImagesRefused(t *testing.T) {
 	for _, tt := range []struct{ set, want string }{
 		{"model.part=text", "it shows an image, and the model reads text alone"},
 		{"data.chat=none", "name a template: data.chat"},
-		{"rollout.tools={kind: agent, command: [cat]}", "an agent reads text alone, and problems show images"},
 		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
 		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},
 		{"merge={format: fsdp, ranks: 2}", "merge.format fsdp has no place for models of text and images"},
