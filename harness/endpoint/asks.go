@@ -126,10 +126,10 @@ func (x *Model) encode(r *openai.Request, held *holding) error {
 	if err != nil {
 		return openai.Bad("messages", "messages %v", err)
 	}
-	if len(r.Images) > 0 {
-		p = p.Showing(held.hold)
-	}
 	ids, err := p.EncodeChat(list, r.Tools, true, r.Images...)
+	if err == nil && len(r.Images) > 0 && len(ids) < x.context { // else it is refused, and its images need no ids
+		ids, err = p.Showing(held.hold).EncodeChat(list, r.Tools, true, r.Images...)
+	}
 	if err != nil {
 		return openai.Bad("messages", "messages: %v", err)
 	}

@@ -277,12 +277,15 @@ func TestImagesThatAreRefused(t *testing.T) {
 			"messages [1]: content[0]: an image in a message of role assistant"},
 		{"audio", h.URL, chatOf("", userOf(`{"type":"input_audio"}`)), `content[0] is of type \"input_audio\": only text and image_url`},
 		{"many", h.URL, chatOf("", userOf(many...)), "more than 64 images"},
-		{"long", h.URL, chatOf("", userOf(many[:6]...)), "shorten messages, or make images smaller"},
+		{"long", h.URL, chatOf("", userOf(slices.Repeat([]string{imagePart(square(t, 5))}, 6)...)), "shorten messages, or make images smaller"},
 	} {
 		code, text := post(t, tt.url+"/v1/chat/completions", tt.body)
 		if code != http.StatusBadRequest || !strings.Contains(text, tt.want) {
 			t.Errorf("%s: %d %s, want %q", tt.name, code, text, tt.want)
 		}
+	}
+	if pic, err := dataset.Describe(square(t, 5)); err != nil || x.gallery.Knows(pic.Digest) {
+		t.Error("the image of a prompt that is too long has ids", err)
 	}
 	for _, id := range []int{x.vocab, x.vocab + 48} { // the second one after an image had it
 		if code, text := post(t, h.URL+"/v1/completions", fmt.Sprintf(`{"prompt":[%d]}`, id)); code != 400 || !strings.Contains(text, "the model has 0 to") {
