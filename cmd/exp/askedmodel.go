@@ -209,7 +209,7 @@ func (a *app) checkpointModel(ctx context.Context, db *store.DB, x *modelSource,
 // ownValues returns what the prompts and the answers of a run depend on besides its folder.
 func ownValues(ctx context.Context, db *store.DB, run store.Run) (list []config.Value) {
 	for _, key := range []string{"rollout.stop", "rollout.stop_ids", "data.system", "data.template_vars",
-		"data.template_date", "data.escape_special"} {
+		"data.template_date", "data.escape_special", "data.image_min_pixels", "data.image_max_pixels"} {
 		v := config.Value{Path: key}
 		switch value := recorded.ConfigValue(ctx, db, run, key).(type) {
 		case []any:
@@ -222,6 +222,10 @@ func ownValues(ctx context.Context, db *store.DB, run store.Run) (list []config.
 			v.Value = value
 		case bool:
 			v.Value = strconv.FormatBool(value)
+		case float64:
+			v.Value = strconv.FormatFloat(value, 'f', -1, 64)
+		case int64:
+			v.Value = strconv.FormatInt(value, 10)
 		default: // it has no effect on the run, or the program that made the run did not know it
 			continue
 		}

@@ -24,7 +24,8 @@ func chatCommand(a *app) *cli.Command {
 			"or Ctrl-D, ends. A line that ends with a backslash goes on in the next; a line of \"\"\" begins and " +
 			"ends a text of many. Lines that begin with / are commands: " + chatCommandList() + "; /help explains " +
 			"them. /logprobs shows each token of the last answer with its log-prob and the likeliest others; " +
-			"/problem asks a problem of the run's test set and shows the right answer and the grader's verdict.\n" +
+			"/problem asks a problem of the run's test set and shows the right answer and the grader's verdict. " +
+			"/image and --image show image files to a model of text and images, before the text of the question.\n" +
 			"With QUESTION, prints the answer alone and ends; - reads the question from stdin. Without it, each " +
 			"line of a pipe is a question or a command, and the first error ends the program.\n" + aboutModels + "\n" +
 			"Answers are drawn as exp endpoint draws them: the same seed and settings give the same answer. Each " +
@@ -33,11 +34,14 @@ func chatCommand(a *app) *cli.Command {
 			"exp chat @last # the newest run",
 			"exp chat @last@50 'What is 17*3?' --seed 1 # its answer after step 50, in a script",
 			"exp chat weights/qwen2.5-0.5b --system 'Be brief.' --temperature 0.7",
+			"exp chat weights/qwen2.5-vl-3b 'How many cats?' --image cats.png # about an image",
 			"exp chat hub:Qwen/Qwen2.5-0.5B-Instruct@main - --json < question.txt # with tokens and log-probs",
 		}, "\n"),
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "system", Usage: "begin with the system message `TEXT`",
 				DefaultText: "the run's, or the template's own"},
+			&cli.StringSliceFlag{Name: "image", Usage: "show the image in `FILE` with the first question (PNG, " +
+				"JPEG, WebP, GIF, BMP)"},
 			&cli.Float64Flag{Name: "temperature", Value: 1, Usage: "sample at temperature `T`, 0 for greedy"},
 			&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "sample from the likeliest tokens of total probability " +
 				"`P`"},
@@ -87,11 +91,17 @@ func (a *app) chat(c *cli.Context, args []string) error {
 	if !x.Chats() && c.String("system") != "" {
 		return a.Usagef("--system: %s has no chat template, and so no system message", x.name)
 	}
+	images, err := a.readImages(x, c.StringSlice("image"))
+	if err != nil {
+		return err
+	}
 	talk := x.NewConversation(system, chatSampling(c, x.Sampling()))
 	if single {
-		return a.answerOnce(c.Context, talk, x.name, question)
+		return a.answerOnce(c.Context, talk, x.name, question, images)
 	}
-	return newChatSession(a, c.Context, x, talk).run()
+	s := newChatSession(a, c.Context, x, talk)
+	s.images = images
+	return s.run()
 }
 
 // chatSampling returns how answers are drawn: as flags say, and else as by default.
@@ -139,13 +149,15 @@ func (a *app) chatQuestion(args []string) (question string, single bool, err err
 
 // oneAnswer is the schema exp.chat/1.
 type oneAnswer struct {
-	Model    string `json:"model"`
-	Question string `json:"question"`
+	Model    string   `json:"model"`
+	Question string   `json:"question"`
+	Images   []string `json:"images,omitempty"` // their names, <image 448×336 sha256:ab12cd34>
 	endpoint.Answer
 }
 
 // answerOnce prints the answer to one question: for people while it is sampled, for programs with its tokens.
-func (a *app) answerOnce(ctx context.Context, talk *endpoint.Conversation, model, question string) error {
+func (a *app) answerOnce(ctx context.Context, talk *endpoint.Conversation, model, question string,
+	images []endpoint.Image) error {
 	people := a.Out.ForPeople()
 	talk.Sampling.Scored = !people
 	text := a.newAnswerText()
@@ -154,7 +166,7 @@ func (a *app) answerOnce(ctx context.Context, talk *endpoint.Conversation, model
 			return nil
 		}
 		return text.write(piece)
-	})
+	}, images...)
 	if people && text.begun {
 		err = errors.Join(err, text.end())
 	}
@@ -164,7 +176,11 @@ func (a *app) answerOnce(ctx context.Context, talk *endpoint.Conversation, model
 	case err != nil:
 		return chatFailure(err, false)
 	case !people:
-		return a.Out.PrintDocument(cli.Document{Schema: "exp.chat/1", Data: oneAnswer{model, question, answer}})
+		said := oneAnswer{Model: model, Question: question, Answer: answer}
+		for _, im := range images {
+			said.Images = append(said.Images, im.Name)
+		}
+		return a.Out.PrintDocument(cli.Document{Schema: "exp.chat/1", Data: said})
 	case answer.Finish == "length":
 		a.Note("cut after %d tokens", answer.New)
 	}

@@ -27,10 +27,12 @@ func slashCommands() []slashCommand {
 	return []slashCommand{
 		{"reset", "", "forget the conversation", func(s *chatSession, _ string) error {
 			s.talk.Reset()
+			s.images = nil
 			return nil
 		}},
 		{"undo", "", "take the last question back", (*chatSession).undo},
 		{"retry", "", "answer the last question again, with another seed", (*chatSession).retry},
+		{"image", "[FILE…]", "show images with the next question; without FILE, none", (*chatSession).addImages},
 		{"system", "[TEXT]", "set the system message, or take it away", (*chatSession).setSystem},
 		{"seed", "[N]", "draw every answer with seed N; without N, each with a random one", (*chatSession).setSeed},
 		{"temperature", "T", "sample at temperature T, 0 for greedy",

@@ -23,7 +23,8 @@ type chatSession struct {
 	ctx      context.Context
 	talk     *endpoint.Conversation
 	model    askedModel
-	person   bool // stdin is a terminal
+	images   []endpoint.Image // for the next question
+	person   bool             // stdin is a terminal
 	lines    <-chan string
 	ctrlC    ctrlC
 	problems *endpoint.Problems // nil: not read yet
@@ -206,7 +207,11 @@ func (s *chatSession) say(text string) error {
 		return s.command(text)
 	}
 	_, err := s.answer(func(ctx context.Context, show func(string) error) (endpoint.Answer, error) {
-		return s.talk.Ask(ctx, text, show)
+		a, err := s.talk.Ask(ctx, text, show, s.images...)
+		if err == nil {
+			s.images = nil
+		}
+		return a, err
 	})
 	return err
 }

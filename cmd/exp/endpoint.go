@@ -29,7 +29,8 @@ func endpointCommand(a *app) *cli.Command {
 			"requests are refused and running ones may end; a second one ends at once.\n" + aboutModels + "\n" +
 			"With a seed, or temperature 0, a request has the same answer every time, whatever else is asked: as " +
 			"a judge (reward.judge.url, exp diversity --url) it is reproducible.\n" +
-			"Understood: messages, in the model's chat template (with chat_template_kwargs), tools and the calls " +
+			"Understood: messages, in the model's chat template (with chat_template_kwargs), with images as data: " +
+			"URLs if the model reads images; tools and the calls " +
 			"that answers make of them; prompt, as a text, " +
 			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, repetition_penalty, " +
 			"presence_penalty, frequency_penalty, logit_bias, min_tokens, n, seed, stop, stop_token_ids, " +
@@ -119,6 +120,9 @@ func (a *app) endpoint(c *cli.Context, args []string) error {
 		a.Warn("whoever reaches this address can use the model: --api-key-env asks for a key")
 	}
 	a.noteTools(x.Model, o.ToolFormat)
+	if x.ReadsImages() && x.Chats() {
+		a.Note("images: messages may show them, as parts image_url with a data: URL")
+	}
 	a.Note("%d tokens of prompt and answer; Ctrl-C ends it", x.Context())
 	if _, err := fmt.Fprintf(a.Out.W, "http://%s/v1\n", l.Addr()); err != nil {
 		l.Close()

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exp/harness/openai"
 	"exp/train/program"
 	"exp/train/rollout"
 	"exp/train/toolcall"
@@ -44,8 +45,10 @@ type Options struct {
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool
-	// Chat returns the tokens and the text of a chat up to where the policy speaks.
-	Chat func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error)
+	// Images are those of the problems; nil: the policy reads text alone.
+	Images Images
+	// Chat returns the tokens and the text of a chat, which shows images, up to where the policy speaks.
+	Chat func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error)
 	// Reply returns the tokens from the end of a turn that made calls, which a token ended (-1: none did), to where
 	// the policy speaks again after messages.
 	Reply func(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error)
@@ -53,6 +56,14 @@ type Options struct {
 	Text, Inserted func(text string) ([]int32, error)
 	Piece          func(id int32) []byte
 	Seed           func(root uint64, label string) uint64 // of a turn
+}
+
+// Images are the images that problems show. Programs may show no others: the tokens of these are the same in every
+// process that samples, learns or verifies.
+type Images interface {
+	Describe(encoded []byte) (rollout.Picture, error)
+	Knows(digest string) bool
+	File(p rollout.Picture) ([]byte, error)
 }
 
 // Conversations are the conversations of an episode that are learned from.
@@ -176,7 +187,11 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 		return c, fmt.Errorf("listening for the agent's requests: %w", err)
 	}
 	p := e.Problem
-	t := task{ID: fmt.Sprint(a.last.Add(1)), Model: model, Problem: p.ID, Prompt: p.Prompt, Messages: p.Messages,
+	messages, err := a.messagesOf(p)
+	if err != nil {
+		return c, fmt.Errorf("problem %s: %w", p.ID, err)
+	}
+	t := task{ID: fmt.Sprint(a.last.Add(1)), Model: model, Problem: p.ID, Prompt: p.Prompt, Messages: messages,
 		Tools: p.Tools, Gold: p.Answer, DataSource: p.DataSource(cmp.Or(p.Kind, a.o.DataSource)), Extra: p.Data}
 	var played *episode
 	var said result
@@ -207,6 +222,36 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 		return c, a.broken(err)
 	}
 	return judged(c, &said), nil
+}
+
+// messagesOf returns a problem's messages for a program, with the images that they show.
+func (a *Agent) messagesOf(p *rollout.Problem) ([]rollout.Message, error) {
+	if len(p.Images) == 0 || a.o.Images == nil {
+		return p.Messages, nil
+	}
+	return openai.WithImages(p.Messages, p.Images, a.o.Images.File)
+}
+
+// images says which images a request may show; nil: none.
+func (a *Agent) images() *openai.Images {
+	if a.o.Images == nil {
+		return nil
+	}
+	return &openai.Images{Take: func(encoded []byte) (rollout.Picture, error) {
+		p, err := a.o.Images.Describe(encoded)
+		if err == nil && !a.o.Images.Knows(p.Digest) {
+			err = errors.New("agents may show the images of problems alone, and it is none of them")
+		}
+		return p, err
+	}}
+}
+
+// bodyLimit bounds the bytes of a request.
+func (a *Agent) bodyLimit() int64 {
+	if a.o.Images == nil {
+		return openai.MostBody
+	}
+	return openai.MostImageBody
 }
 
 // failed returns a completion that is not graded.

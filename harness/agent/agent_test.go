@@ -140,7 +140,7 @@ func options(prompt ...string) Options {
 	calls, _ := toolcall.SyntaxNamed(toolcall.Hermes)
 	return Options{Argv: append([]string{os.Args[0], "agent-program"}, prompt...), DataSource: "math", Workers: 3, Each: 1, Limit: 5 * time.Second,
 		Retries: 1, MaxTurns: 4, MaxPrompt: 60, Calls: calls, Ends: []int32{0}, Chats: true,
-		Chat: func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
+		Chat: func(list []rollout.Message, tools json.RawMessage, _ ...rollout.Picture) ([]int32, string, error) {
 			text := string(tools) + written(list) + ">"
 			if strings.Contains(text, "unwritable") {
 				return nil, "", errors.New("the template raises")

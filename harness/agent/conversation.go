@@ -26,7 +26,8 @@ type conversation struct {
 // said is a message of a chat.
 type said struct {
 	message rollout.Message
-	answer  *answer // of the policy; nil: the program said it
+	images  []string // digests of those that it shows
+	answer  *answer  // of the policy; nil: the program said it
 }
 
 // more is what a request adds.
@@ -47,10 +48,23 @@ func (c *conversation) add(r *openai.Request, a *answer, end int32) {
 		return
 	}
 	c.tools = r.Tools
-	for _, m := range r.Messages[len(c.said):] {
-		c.said = append(c.said, said{message: m})
+	shown := imagesOf(r)
+	for i := len(c.said); i < len(r.Messages); i++ {
+		c.said = append(c.said, said{message: r.Messages[i], images: shown[i]})
 	}
 	c.said = append(c.said, said{answer: a})
+}
+
+// imagesOf returns the digests of the images that each message of a request shows.
+func imagesOf(r *openai.Request) [][]string {
+	list, next := make([][]string, len(r.Messages)), 0
+	for i, m := range r.Messages {
+		for range m.Images() {
+			list[i] = append(list[i], r.Images[next].Digest)
+			next++
+		}
+	}
+	return list
 }
 
 // calls returns the calls of the last answer.
@@ -78,8 +92,9 @@ func (c *conversation) continued(r *openai.Request) (m more, err error) {
 		return m, fmt.Errorf("there are %d messages, and %d have been said: nothing is new", len(r.Messages),
 			len(c.said))
 	}
+	shown := imagesOf(r)
 	for i := range c.said {
-		if !c.said[i].is(&r.Messages[i]) {
+		if !c.said[i].is(&r.Messages[i]) || !slices.Equal(c.said[i].images, shown[i]) {
 			return m, fmt.Errorf("messages[%d], of role %s, is not what was said", i, r.Messages[i].Role)
 		}
 	}

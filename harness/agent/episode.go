@@ -362,6 +362,9 @@ func (x *strand) next(r *openai.Request) (s step, err error) {
 	case at < 0:
 		return other("an episode is one conversation, in which each request repeats what was said, unless " +
 			"rollout.tools.conversations is last or all")
+	case slices.ContainsFunc(added.messages, func(m rollout.Message) bool { return m.Images() > 0 }):
+		return s, unread(r, errors.New("an image in a message that continues a conversation: agents show images "+
+			"where a conversation begins"))
 	case r.Chat:
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
@@ -435,7 +438,7 @@ func (x *strand) begins(r *openai.Request, differs error) (s step, err error) {
 	if r.Chat {
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(r.Messages, x.a.o.Calls.Channels); err == nil {
-			s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(list, r.Tools)
+			s.anew.Tokens, s.anew.Text, err = x.a.o.Chat(list, r.Tools, r.Images...)
 		}
 	} else {
 		s.anew.Text = r.Texts[0]

@@ -492,7 +492,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%s, %s", got, why)
 	}
 	o := roomy()
-	o.Chat = func(list []rollout.Message, tools json.RawMessage) ([]int32, string, error) {
+	o.Chat = func(list []rollout.Message, tools json.RawMessage, _ ...rollout.Picture) ([]int32, string, error) {
 		return bytesOf("><think>\n"), "><think>\n", nil
 	}
 	x = playedBy(t, o, &policy{says: []string{call + "</think>"}})

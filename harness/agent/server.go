@@ -65,13 +65,13 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	defer x.hears()()
-	body, err := openai.ReadBody(w, r)
+	body, err := openai.ReadBody(w, r, a.bodyLimit())
 	if err != nil {
 		refuse(w, err)
 		return
 	}
 	// What a request says of sampling is read, so that mistakes show, and not used: the run says how.
-	req, err := openai.Read(body, chat, rollout.Params{})
+	req, err := openai.Read(body, chat, rollout.Params{}, a.images())
 	if err != nil {
 		refuse(w, err)
 		return

@@ -170,6 +170,9 @@ const aboutAgents = `
   fresh processes die or fall silent in 8 episodes, and none ends in between, the program is
   broken, and the run ends.
 
+  If the problem shows images, they are in messages, as parts image_url with data: URLs, to be
+  passed on. A request may show images of problems, and no others, where a conversation begins.
+
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were
   drawn; what the agent said between them is context. A request must repeat what was said

@@ -41,6 +41,7 @@ type usage struct {
 	Total      int `json:"total_tokens"`
 	Details    struct {
 		Cached int `json:"cached_tokens"` // of the prompt, that earlier requests had computed
+		Images int `json:"image_tokens,omitempty"`
 	} `json:"prompt_tokens_details"`
 }
 
@@ -48,6 +49,11 @@ type usage struct {
 func (a *answer) counts() (u usage) {
 	for _, ids := range a.Prompts {
 		u.Prompt += len(ids)
+		for _, id := range ids {
+			if int(id) >= a.Server.x.vocab {
+				u.Details.Images++
+			}
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -131,8 +137,12 @@ func (x *Model) text(ids []int32) string {
 	return b.String()
 }
 
-// piece returns the bytes of a token: those that it adds to a text, or what a special token is called.
+// piece returns the bytes of a token: those that it adds to a text, or what a special token is called. An image's has
+// none.
 func (x *Model) piece(id int32) []byte {
+	if int(id) >= x.vocab {
+		return nil
+	}
 	if p := x.tok.Piece(id); len(p) > 0 {
 		return p
 	}

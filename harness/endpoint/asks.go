@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/harness/openai"
@@ -14,7 +15,13 @@ const defaultTexts = 16
 
 // asksFor returns the samplers' requests, one for each prompt.
 func (x *Model) asksFor(r *openai.Request) (list []*generate.Ask, err error) {
-	if err := x.encode(r); err != nil {
+	held := &holding{gallery: x.gallery}
+	defer func() {
+		if err != nil {
+			held.release()
+		}
+	}()
+	if err = x.encode(r, held); err != nil {
 		return nil, err
 	}
 	for _, id := range r.Ends {
@@ -50,10 +57,13 @@ func (x *Model) asksFor(r *openai.Request) (list []*generate.Ask, err error) {
 		}
 		none := r.Most != nil && *r.Most == 0 // which needs no room
 		if room < most || room < 1 && !none {
-			return nil, &LengthError{name, len(ids), max(1, most), x.context}
+			return nil, &LengthError{name, len(ids), max(1, most), x.context, len(r.Images)}
 		}
 		a := &generate.Ask{Request: rollout.Request{Prompt: ids, Seeds: seeds(r.Seed, r.N)}, Params: r.Params,
 			Ends: r.Ends, IgnoreEnds: r.IgnoreEnds, Scored: r.Scored, Prompted: r.Scored && r.Echo, Top: r.Top}
+		if len(r.Images) > 0 {
+			a.Done = held.release // of the only prompt
+		}
 		a.MaxNewTokens = max(1, most) // a prompt is scored before a token is drawn
 		if a.MinNewTokens > a.MaxNewTokens {
 			return nil, openai.Bad("min_tokens", "min_tokens is %d, and the answer has at most %d tokens: lower it, "+
@@ -71,16 +81,27 @@ func (x *Model) asksFor(r *openai.Request) (list []*generate.Ask, err error) {
 type LengthError struct {
 	field                string // of the request
 	Prompt, New, Context int    // tokens of the prompt, those asked for, and the most of both
+	Images               int    // that the prompt shows
 }
 
 func (e *LengthError) Error() string {
+	help := ""
+	if e.Images > 0 {
+		help = ", or make images smaller"
+	}
 	return fmt.Sprintf("%s has %d tokens, and %d are asked for: the endpoint reads at most %d together (exp endpoint "+
-		"--context, or the model's positions); ask for less, or shorten %[1]s", e.field, e.Prompt, e.New, e.Context)
+		"--context, or the model's positions); ask for less, or shorten %[1]s%[5]s", e.field, e.Prompt, e.New,
+		e.Context, help)
 }
 
-// encode sets the prompts' tokens.
-func (x *Model) encode(r *openai.Request) error {
+// encode sets the prompts' tokens. Images are held in held.
+func (x *Model) encode(r *openai.Request, held *holding) error {
 	if !r.Chat {
+		for _, ids := range r.Prompts {
+			if i := slices.IndexFunc(ids, func(id int32) bool { return int(id) >= x.vocab }); i >= 0 {
+				return openai.Bad("prompt", "the prompt has token %d, the model has 0 to %d", ids[i], x.vocab-1)
+			}
+		}
 		for i, text := range r.Texts {
 			ids, err := x.prompts.EncodeText(text)
 			if err != nil {
@@ -105,7 +126,10 @@ func (x *Model) encode(r *openai.Request) error {
 	if err != nil {
 		return openai.Bad("messages", "messages %v", err)
 	}
-	ids, err := p.EncodeChat(list, r.Tools, true)
+	ids, err := p.EncodeChat(list, r.Tools, true, r.Images...)
+	if err == nil && len(r.Images) > 0 && len(ids) < x.context { // else it is refused, and its images need no ids
+		ids, err = p.Showing(held.hold).EncodeChat(list, r.Tools, true, r.Images...)
+	}
 	if err != nil {
 		return openai.Bad("messages", "messages: %v", err)
 	}

@@ -365,9 +365,9 @@ func TestMessagesWithCalls(t *testing.T) {
 				t.Errorf("format %q, want %q", got, tt.format)
 			}
 			body := `{"messages":[` + strings.Join([]string{asked, calls, tool, answer, more}, ",") + `],` + offered + `}`
-			r, err := openai.Read([]byte(body), true, x.params)
+			r, err := openai.Read([]byte(body), true, x.params, nil)
 			if err == nil {
-				err = x.encode(r)
+				err = x.encode(r, &holding{})
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/harness/openai"
@@ -72,6 +73,7 @@ func (x *Model) Sampling() Sampling {
 type turn struct {
 	text     string            // that a model without a template continues
 	messages []rollout.Message // the question in a chat; a problem brings its whole prompt
+	images   []rollout.Picture // that the messages show, with their files
 	tools    json.RawMessage   // that the chat offers; nil: none
 	problem  *rollout.Problem  // nil: the user's own question
 	again    int64             // answers before this one
@@ -130,11 +132,22 @@ func (c *Conversation) Last() (Answer, bool) {
 	return c.turns[len(c.turns)-1].answer, true
 }
 
-// Ask asks a question. show is told what is new of the answer's text, in pieces that together are Answer.Text. When
-// ctx ends the answer so far counts, as Interrupted, if there is any; else the error is ctx's. An error leaves the
-// conversation as it was.
-func (c *Conversation) Ask(ctx context.Context, question string, show func(text string) error) (Answer, error) {
-	return c.say(ctx, turn{text: question, messages: []rollout.Message{{Role: "user", Content: question}}}, show)
+// Ask asks a question about images, if there are any, which stand before it. show is told what is new of the answer's
+// text, in pieces that together are Answer.Text. When ctx ends the answer so far counts, as Interrupted, if there is
+// any; else the error is ctx's. An error leaves the conversation as it was.
+func (c *Conversation) Ask(ctx context.Context, question string, show func(text string) error,
+	images ...Image) (Answer, error) {
+	t := turn{text: question}
+	m := rollout.Message{Role: "user", Content: question}
+	if len(images) > 0 {
+		parts := slices.Repeat([]json.RawMessage{json.RawMessage(rollout.ImagePart)}, len(images))
+		m = rollout.Message{Role: m.Role, Parts: rollout.PartList(append(parts, rollout.TextPart(question)))}
+	}
+	for _, im := range images {
+		t.images = append(t.images, im.picture)
+	}
+	t.messages = []rollout.Message{m}
+	return c.say(ctx, t, show)
 }
 
 // Again asks the last question again, with another seed: a random one, or the next after Sampling.Seed. There must be
@@ -153,6 +166,9 @@ func (c *Conversation) Again(ctx context.Context, show func(text string) error) 
 
 // say asks for the answer of a turn, and adds it to the conversation.
 func (c *Conversation) say(ctx context.Context, t turn, show func(text string) error) (Answer, error) {
+	if len(t.images) > 0 && !c.x.Chats() {
+		return Answer{}, &QuestionError{"images need a chat template, and the model has none, or its run used none"}
+	}
 	before := c.turns
 	if t.problem != nil || !c.x.Chats() {
 		before = nil
@@ -212,7 +228,7 @@ func (c *Conversation) request(before []turn, t *turn) (*openai.Request, error) 
 	}
 	r.Tools = all[0].tools
 	for i, x := range all {
-		r.Messages = append(r.Messages, x.messages...)
+		r.Messages, r.Images = append(r.Messages, x.messages...), append(r.Images, x.images...)
 		if i < len(before) {
 			r.Messages = append(r.Messages, rollout.Message{Role: "assistant", Content: x.answer.Text})
 		}

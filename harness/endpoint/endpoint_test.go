@@ -109,6 +109,7 @@ type reply struct {
 		Total      int `json:"total_tokens"`
 		Details    struct {
 			Cached int `json:"cached_tokens"`
+			Images int `json:"image_tokens"`
 		} `json:"prompt_tokens_details"`
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"exp/experiments/ident"
@@ -22,8 +23,10 @@ import (
 	"exp/kernels"
 	"exp/train/generate"
 	"exp/train/model"
+	"exp/train/picture"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
+	"exp/train/vision"
 )
 
 // Model is a model that can be asked. Safe for concurrent use.
@@ -37,6 +40,11 @@ type Model struct {
 	engine  *generate.Engine
 	prompts *prompt.Prompter
 	tok     tokenizer.Tokenizer // prompts.Vocabulary()
+
+	gallery  *vision.Gallery // nil: the model reads text alone
+	tower    *vision.Tower
+	pictures picture.Settings
+	decoding sync.Mutex
 
 	asks   chan *generate.Ask
 	stop   context.CancelFunc
@@ -79,7 +87,16 @@ func Needs(r *config.Resolved) (parts []forecast.Part, total int64, err error) {
 	}
 	o := stage.EngineOptions(&r.Run, c, 1, nil)
 	scores := forecast.Part{Name: "scores of tokens", Bytes: int64(o.FeedBytes(c, stage.Operand(&r.Run)))}
-	return append(e.Memory, scores), e.Total() + scores.Bytes, nil
+	parts = append(e.Memory, scores)
+	for _, p := range imageNeeds(&r.Run, c) {
+		if !slices.ContainsFunc(parts, func(q forecast.Part) bool { return q.Name == p.Name }) {
+			parts = append(parts, p)
+		}
+	}
+	for _, p := range parts {
+		total += p.Bytes
+	}
+	return parts, total, nil
 }
 
 // Open loads the model of a configuration (evaluate.Folder with Values) on a device, and answers as name until it is
@@ -96,11 +113,15 @@ func Open(r *config.Resolved, be kernels.Backend, name string) (x *Model, err er
 	if x.m, err = stage.Pretrained(r, be); err != nil {
 		return nil, err
 	}
+	if err = x.openImages(&r.Run, be); err != nil {
+		x.free()
+		return nil, err
+	}
 	o := stage.EngineOptions(&r.Run, x.m.Config, 1, nil)
 	x.context, x.vocab, x.most = o.MaxTokens, x.m.Config.Vocab, max(1024, 16*o.MaxSequences)
 	o.Ridge = stage.Ridge(&r.Run, be, x.m.Config)
 	if x.engine, err = generate.New(be, x.m, x.tok, o); err != nil {
-		x.m.Close()
+		x.free()
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -132,7 +153,15 @@ func (x *Model) Stop() {
 func (x *Model) Close() {
 	x.Stop()
 	x.engine.Close()
+	x.free()
+}
+
+// free frees the weights.
+func (x *Model) free() {
 	x.m.Close()
+	if x.tower != nil {
+		x.tower.Close()
+	}
 }
 
 // Context returns the most tokens of a prompt with its completion.
@@ -199,6 +228,7 @@ func (x *Model) ask(ctx context.Context, asks []*generate.Ask) (*sampled, error)
 	n := len(asks[0].Seeds)
 	s := &sampled{x: x, asks: asks, parts: make([]part, len(asks)*n), wake: make(chan struct{}, 1)}
 	if !x.take(len(s.parts)) {
+		abandon(asks)
 		return nil, errBusy
 	}
 	ctx, s.cancel = context.WithCancel(ctx)
@@ -217,10 +247,11 @@ func (x *Model) ask(ctx context.Context, asks []*generate.Ask) (*sampled, error)
 			})
 		}
 	}
-	for _, a := range asks {
+	for i, a := range asks {
 		select {
 		case x.asks <- a:
 		case <-ctx.Done():
+			abandon(asks[i:])
 			return s, ctx.Err()
 		case <-x.ended:
 			return s, x.stopped()

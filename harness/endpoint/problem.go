@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exp/experiments/blob"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/stage"
@@ -17,6 +18,7 @@ type Problems struct {
 	Split string // test; or val or train, if the run has no test set
 	env   *stage.Env
 	list  []rollout.Problem
+	album string // file with their images; empty: they have none
 }
 
 // ReadProblems reads the problems of a run, whose configuration is r.
@@ -37,6 +39,9 @@ func ReadProblems(ctx context.Context, db *store.DB, run store.Run, r *config.Re
 				continue
 			}
 			p.Split = split.name
+			if d := store.DigestOf(s.Outputs, stage.RoleImages); !d.IsZero() {
+				p.album = db.Blobs.Path(d)
+			}
 			p.list, err = stage.Problems(p.env, stage.Inputs{split.role: s.Outputs[i].Digest}, split.role)
 			return p, err
 		}
@@ -69,10 +74,34 @@ func (c *Conversation) Show(p *Problems, i int) (Problem, error) {
 func (c *Conversation) AskProblem(ctx context.Context, p *Problems, i int, show func(text string) error) (Answer,
 	error) {
 	t := turn{problem: &p.list[i], text: p.list[i].Prompt}
+	var err error
+	if t.images, err = p.images(i); err != nil {
+		return Answer{}, err
+	}
 	if c.x.Chats() {
 		t.messages, t.tools = c.x.prompts.Chat(t.problem)
 	}
 	return c.say(ctx, t, show)
+}
+
+// images returns the images of problem i with their files.
+func (p *Problems) images(i int) (list []rollout.Picture, err error) {
+	q := &p.list[i]
+	if len(q.Images) == 0 {
+		return nil, nil
+	}
+	a, err := blob.OpenAlbum(p.album)
+	if err != nil {
+		return nil, err
+	}
+	defer a.Close() // only read: an error on closing loses nothing
+	for k, pic := range q.Images {
+		if pic.Encoded, err = a.Bytes(pic.Digest); err != nil {
+			return nil, fmt.Errorf("problem %s: image %d: %w", q.ID, k+1, err)
+		}
+		list = append(list, pic)
+	}
+	return list, nil
 }
 
 // OnProblem reports whether the last question is a problem.

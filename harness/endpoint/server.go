@@ -253,11 +253,11 @@ func (s *Server) noModel(name string) error {
 
 // read reads the body of a request to sample.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, chat bool) (*openai.Request, error) {
-	body, err := openai.ReadBody(w, r)
+	body, err := openai.ReadBody(w, r, s.x.bodyLimit())
 	if err != nil {
 		return nil, err
 	}
-	req, err := openai.Read(body, chat, s.x.params)
+	req, err := openai.Read(body, chat, s.x.params, s.x.images())
 	if err == nil && req.Model != "" && req.Model != s.x.name {
 		err = s.noModel(req.Model)
 	}
@@ -282,6 +282,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 	}
 	calls, err := s.callerOf(req, asks)
 	if err != nil {
+		abandon(asks)
 		s.refuse(w, r, err)
 		return
 	}

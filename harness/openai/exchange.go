@@ -12,21 +12,24 @@ import (
 	"exp/train/toolcall"
 )
 
-// MostBody bounds the bytes of a request.
-const MostBody = 16 << 20
+// Bounds of the bytes of a request, to models of text and to models of text and images.
+const (
+	MostBody      = 16 << 20
+	MostImageBody = 64 << 20
+)
 
-// ReadBody reads the body of a request that samples.
-func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// ReadBody reads the body of a request that samples, of so many bytes at most.
+func ReadBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	// Pages of other sites can send forms, but no JSON.
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, Bad("", "the header Content-Type must be application/json")
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MostBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		return nil, Coded(http.StatusRequestEntityTooLarge, "invalid_request_error", "request_too_large",
-			"the body has over %d MiB", MostBody>>20)
+			"the body has over %d MiB", most>>20)
 	case err != nil:
 		return nil, Bad("", "the body cannot be read: %v", err)
 	}

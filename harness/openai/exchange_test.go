@@ -32,7 +32,7 @@ func TestReadBody(t *testing.T) {
 	} {
 		r := httptest.NewRequest("POST", "/", strings.NewReader(tt.body))
 		r.Header.Set("Content-Type", tt.kind)
-		got, err := ReadBody(httptest.NewRecorder(), r)
+		got, err := ReadBody(httptest.NewRecorder(), r, MostBody)
 		var e *Error
 		switch {
 		case tt.status == 0 && (err != nil || string(got) != tt.want):
@@ -43,7 +43,7 @@ func TestReadBody(t *testing.T) {
 	}
 	r := httptest.NewRequest("POST", "/", broken{})
 	r.Header.Set("Content-Type", "application/json")
-	if _, err := ReadBody(httptest.NewRecorder(), r); err == nil || !strings.Contains(err.Error(), "cannot be read: cut") {
+	if _, err := ReadBody(httptest.NewRecorder(), r, MostBody); err == nil || !strings.Contains(err.Error(), "cannot be read: cut") {
 		t.Errorf("a body that breaks off: %v", err)
 	}
 }

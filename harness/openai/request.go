@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 
 	"exp/train/generate"
 	"exp/train/rollout"
@@ -22,8 +21,9 @@ type Request struct {
 	Prompts  [][]int32
 	Texts    []string // of the prompts, for echo
 	Messages []rollout.Message
-	Tools    json.RawMessage // that the chat offers, a list of definitions; nil: none
-	OneCall  bool            // an answer has at most one call
+	Images   []rollout.Picture // with their files: what the messages' ImageParts stand for, in order
+	Tools    json.RawMessage   // that the chat offers, a list of definitions; nil: none
+	OneCall  bool              // an answer has at most one call
 	Vars     map[string]any
 
 	// Conversation is metadata.conversation, by which an agent names one; empty: none.
@@ -214,9 +214,10 @@ func fields() map[string]field {
 }
 
 // chatFields and textFields add the fields that only one kind has.
-func chatFields() map[string]field {
+func chatFields(images *Images) map[string]field {
 	m := fields()
-	m["messages"] = into("a list of messages, objects with role and content", readMessages)
+	m["messages"] = into("a list of messages, objects with role and content",
+		func(r *Request, list []rollout.Message) error { return readMessages(r, list, images) })
 	m["max_completion_tokens"] = m["max_tokens"]
 	m["logprobs"] = truth(func(r *Request, v bool) { r.Scored = v })
 	m["top_logprobs"] = whole(0, generate.MostTop, func(r *Request, v int) { r.Top = v })
@@ -242,12 +243,13 @@ func textFields() map[string]field {
 	return m
 }
 
-// Read reads the body of a request, which has the parameters of p where it names none.
-func Read(body []byte, chat bool, p rollout.Params) (*Request, error) {
+// Read reads the body of a request, which has the parameters of p where it names none. images says which images it may
+// show; nil: none.
+func Read(body []byte, chat bool, p rollout.Params, images *Images) (*Request, error) {
 	r := &Request{Chat: chat, N: 1, Params: p}
 	known := textFields()
 	if chat {
-		known = chatFields()
+		known = chatFields(images)
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(body, &given); err != nil {
@@ -373,32 +375,6 @@ func readStreamOptions(r *Request, raw json.RawMessage) error {
 		}
 	}
 	r.Usage = o["include_usage"]
-	return nil
-}
-
-// readMessages sets the messages of a chat; the texts of a content in parts become one.
-func readMessages(r *Request, list []rollout.Message) error {
-	for i, m := range list {
-		if len(m.Parts) == 0 || string(m.Parts) == "null" {
-			continue
-		}
-		var parts []struct {
-			Type string  `json:"type"`
-			Text *string `json:"text"`
-		}
-		if json.Unmarshal(m.Parts, &parts) != nil {
-			return fmt.Errorf("[%d]: content must be a text, or a list of parts", i)
-		}
-		var texts []string
-		for _, p := range parts {
-			if p.Type != "text" || p.Text == nil {
-				return fmt.Errorf("[%d]: content has a part of type %q: only text is supported", i, p.Type)
-			}
-			texts = append(texts, *p.Text)
-		}
-		list[i].Content, list[i].Parts = strings.Join(texts, "\n"), nil
-	}
-	r.Messages = list
 	return nil
 }
 

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -80,7 +82,7 @@ func TestReadFields(t *testing.T) {
 				want.Texts, want.Messages = nil, []rollout.Message{{Role: "user", Content: "hi"}}
 			}
 			tt.set(want)
-			got, err := Read([]byte(body), chat, usual())
+			got, err := Read([]byte(body), chat, usual(), nil)
 			if known := chat && tt.chat || !chat && tt.text; !known {
 				var e *Error
 				if !errors.As(err, &e) || e.Param == nil {
@@ -110,7 +112,7 @@ func TestReadPrompts(t *testing.T) {
 				{Role: "assistant", Parts: json.RawMessage{}}}}},
 	} {
 		tt.want.Chat, tt.want.N, tt.want.Params = tt.want.Messages != nil, 1, usual()
-		got, err := Read([]byte(tt.body), tt.want.Chat, usual())
+		got, err := Read([]byte(tt.body), tt.want.Chat, usual(), nil)
 		if d := cmp.Diff(&tt.want, got); err != nil || d != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", tt.body, err, d)
 		}
@@ -181,7 +183,7 @@ func TestReadErrors(t *testing.T) {
 		{`"messages":[]`, "messages", "messages is missing: at least one is needed"},
 		{`"messages":[{"content":"x"}]`, "messages", "must be a list of messages"},
 		{`"messages":[{"role":"user","content":{"a":1}}]`, "messages", "[0]: content must be a text, or a list of parts"},
-		{`"messages":[{"role":"user","content":[{"type":"image_url"}]}]`, "messages", `[0]: content has a part of type "image_url": only text is supported`},
+		{`"messages":[{"role":"user","content":[{"type":"image_url"}]}]`, "messages", `[0]: content[0]: it shows an image, and the model reads text alone`},
 		{`"prompt":"x"`, "prompt", `"prompt" is not supported`},
 	} {
 		checkRefused(t, `{`+hi+`,`+tt.fields+`}`, true, tt.param, tt.want)
@@ -208,7 +210,7 @@ func TestReadErrors(t *testing.T) {
 
 func checkRefused(t *testing.T, body string, chat bool, param, want string) {
 	t.Helper()
-	_, err := Read([]byte(body), chat, usual())
+	_, err := Read([]byte(body), chat, usual(), nil)
 	var e *Error
 	if !errors.As(err, &e) || e.Status != http.StatusBadRequest || e.Type != "invalid_request_error" || !strings.Contains(e.Message, want) {
 		t.Errorf("%.200s: %v, want %q", body, err, want)
@@ -220,5 +222,49 @@ func checkRefused(t *testing.T, body string, chat bool, param, want string) {
 		}
 	} else if param != "" {
 		t.Errorf("%.200s names no field, want %q", body, param)
+	}
+}
+
+// dots are an image of two pixels.
+const dots = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAABCAIAAAB7QOjdAAAAD0lEQVR4nGMQUDD48EAAAAZnAkFaM/QcAAAAAElFTkSuQmCC"
+
+// Texts and images keep their order, where there are images; all texts of other messages become one.
+func TestReadImages(t *testing.T) {
+	const image = `{"type":"image_url","image_url":{"url":"data:image/png;base64,` + dots + `"}}`
+	const plain = `{"type":"image_url","image_url":"data:image/png;charset=x;base64,` + dots + `"}`
+	images := &Images{Take: func(encoded []byte) (rollout.Picture, error) {
+		return rollout.Picture{Width: len(encoded), Encoded: encoded}, nil
+	}}
+	body := `{"messages":[{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},` +
+		`{"role":"user","content":[` + image + `,{"type":"text","text":"c<"},` + plain + `,{"type":"text","text":"d"}]},` +
+		`{"role":"tool","content":[` + image + `]}]}`
+	r, err := Read([]byte(body), true, usual(), images)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []rollout.Message{{Role: "user", Content: "a\nb"},
+		{Role: "user", Parts: json.RawMessage(`[{"type":"image"},{"type":"text","text":"c<"},{"type":"image"},{"type":"text","text":"d"}]`)},
+		{Role: "tool", Parts: json.RawMessage(`[{"type":"image"}]`)}}
+	if diff := cmp.Diff(want, r.Messages); diff != "" {
+		t.Errorf("messages (-want +got)\n%s", diff)
+	}
+	file, err := base64.StdEncoding.DecodeString(dots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Images) != 3 {
+		t.Fatalf("%d images", len(r.Images))
+	}
+	for _, p := range r.Images {
+		if p.Width != len(file) || !bytes.Equal(p.Encoded, file) {
+			t.Errorf("image %+v", p)
+		}
+	}
+	images.Take = func([]byte) (p rollout.Picture, err error) { return p, errors.New("too dark") }
+	_, err = Read([]byte(body), true, usual(), images)
+	var e *Error
+	if !errors.As(err, &e) || e.Status != http.StatusBadRequest || *e.Param != "messages" ||
+		e.Message != "messages [1]: content[0]: the image cannot be read: too dark" {
+		t.Errorf("%v", err)
 	}
 }

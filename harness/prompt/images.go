@@ -65,10 +65,13 @@ func countedImages(n int) string {
 	return fmt.Sprintf("%d images", n)
 }
 
-// illustrated puts the tokens of a problem's images in place of the pads that the chat template wrote.
-func (p *Prompter) illustrated(q *rollout.Problem, ids []int32) ([]int32, error) {
+// illustrated puts the tokens of images in place of the pads that the chat template wrote.
+func (p *Prompter) illustrated(images []rollout.Picture, ids []int32) ([]int32, error) {
 	if p.images == nil {
 		return ids, nil
+	}
+	if err := p.known(ids); err != nil { // else a token that the model lacks is one of an image
+		return nil, err
 	}
 	pads := 0
 	for _, id := range ids {
@@ -77,15 +80,15 @@ func (p *Prompter) illustrated(q *rollout.Problem, ids []int32) ([]int32, error)
 		}
 	}
 	switch pad := p.Tokenizer.Token(p.images.Pad); {
-	case pads > 0 && len(q.Images) == 0:
+	case pads > 0 && len(images) == 0:
 		return nil, fmt.Errorf("its text spells %s, the place of an image, and it has none; data.escape_special: "+
 			"true reads it as text", pad)
-	case pads < len(q.Images):
+	case pads < len(images):
 		return nil, fmt.Errorf("it shows %s, and the chat template writes %s %d times: it needs a template that "+
-			"reads content parts of type image (data.chat)", countedImages(len(q.Images)), pad, pads)
-	case pads > len(q.Images):
+			"reads content parts of type image (data.chat)", countedImages(len(images)), pad, pads)
+	case pads > len(images):
 		return nil, fmt.Errorf("it shows %s, and its prompt has %s %d times; data.escape_special: true reads those "+
-			"in its text as text", countedImages(len(q.Images)), pad, pads)
+			"in its text as text", countedImages(len(images)), pad, pads)
 	case pads == 0:
 		return ids, nil
 	}
@@ -95,7 +98,7 @@ func (p *Prompter) illustrated(q *rollout.Problem, ids []int32) ([]int32, error)
 			out = append(out, id)
 			continue
 		}
-		pic := q.Images[next]
+		pic := images[next]
 		next++
 		tokens, err := p.tokensOf(pic)
 		if err != nil {
@@ -132,13 +135,13 @@ func (p *Prompter) tokensOf(pic rollout.Picture) ([]int32, error) {
 	return out, nil
 }
 
-// named replaces the pads in a rendered prompt by the names of a problem's images.
-func (p *Prompter) named(q *rollout.Problem, text string) string {
+// named replaces the pads in a rendered prompt by the names of images.
+func (p *Prompter) named(images []rollout.Picture, text string) string {
 	if p.images == nil {
 		return text
 	}
 	pad := p.Tokenizer.Token(p.images.Pad)
-	for _, pic := range q.Images {
+	for _, pic := range images {
 		text = strings.Replace(text, pad, pic.String(), 1)
 	}
 	return text
@@ -178,10 +181,22 @@ func (x *ImagePlan) String() string {
 	return fmt.Sprintf("%d of %d tokens on average, %d at most", x.Images, x.Tokens/max(1, x.Images), x.Most)
 }
 
-// errAsksImages is returned for chats with images that a program asks.
+// errAsksImages is returned for chats that show images which nobody gives.
 var errAsksImages = errors.New("a message shows an image, and only problems of the data may; send text alone")
 
-// asksImages reports whether a message of a chat shows an image.
-func asksImages(list []rollout.Message) bool {
-	return slices.ContainsFunc(list, func(m rollout.Message) bool { return m.Images() > 0 })
+// checkShown returns an error if the model cannot read the images of a chat.
+func (p *Prompter) checkShown(list []rollout.Message, images []rollout.Picture) error {
+	n := 0
+	for _, m := range list {
+		n += m.Images()
+	}
+	switch {
+	case n > 0 && len(images) == 0:
+		return errAsksImages
+	case n != len(images):
+		return fmt.Errorf("the messages show %s, and there are %d", countedImages(n), len(images))
+	case n > 0 && p.images == nil:
+		return fmt.Errorf("they show %s, and the model reads text alone", countedImages(n))
+	}
+	return nil
 }

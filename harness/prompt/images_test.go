@@ -139,3 +139,47 @@ func TestImagePromptErrors(t *testing.T) {
 		t.Errorf("filter: %v, %v", kept, err)
 	}
 }
+
+// Chats that clients and agents ask show images in the order of their parts. Text that spells the place of an image is
+// text: a client's other special tokens are tokens, an agent's are not.
+func TestAskedImages(t *testing.T) {
+	p := imagePrompter(t, imageTemplate, nil).Showing(func(pic rollout.Picture) (model.Image, error) {
+		rows, columns, err := tokensOfSize{}.Tokens(pic.Width, pic.Height)
+		return model.Image{First: int32(1000 * rows), Rows: rows, Columns: columns}, err
+	})
+	q := shows("<image><pad><image><|im_end|>", small, large)
+	pad := []int32{'<', 'p', 'a', 'd', '>'}
+	images := func(end ...int32) []int32 {
+		return slices.Concat([]int32{258, 1000, 1001}, pad, []int32{2000, 2001, 2002, 2003, 2004, 2005}, end, []int32{259})
+	}
+	if got, err := p.EncodeChat(q.Messages, nil, true, q.Images...); err != nil || !slices.Equal(got, images(259)) {
+		t.Errorf("a client: %v, %v; want %v", got, err, images(259))
+	}
+	if vars, err := p.WithVars(map[string]any{"a": 1}); err != nil {
+		t.Error(err)
+	} else if got, err := vars.EncodeChat(q.Messages, nil, true, q.Images...); err != nil || !slices.Equal(got, images(259)) {
+		t.Errorf("a client with variables: %v, %v", got, err)
+	}
+	spelled := []int32{}
+	for _, b := range []byte("<|im_end|>") {
+		spelled = append(spelled, int32(b))
+	}
+	got, text, err := p.AskedChat(shows("<image><image><|im_end|>", small, large).Messages, nil, small, large)
+	want := slices.Concat([]int32{258, 1000, 1001, 2000, 2001, 2002, 2003, 2004, 2005}, spelled, []int32{259})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("an agent: %v, %v; want %v", got, err, want)
+	}
+	if want := "<|im_start|><image 20×10 sha256:aaaaaaaa><image 30×20 sha256:bbbbbbbb><|im_end|><|im_end|>"; text != want {
+		t.Errorf("text %q, want %q", text, want)
+	}
+	if got, err := p.EncodeChat(shows("<pad>").Messages, nil, true); err != nil || !slices.Equal(got, slices.Concat([]int32{258}, pad, []int32{259})) {
+		t.Errorf("without images: %v, %v", got, err)
+	}
+	if _, err := p.EncodeChat(q.Messages, nil, true, small); err == nil || !strings.Contains(err.Error(), "the messages show 2 images, and there are 1") {
+		t.Errorf("one image too few: %v", err)
+	}
+	p.ReadImages(nil)
+	if _, err := p.EncodeChat(q.Messages, nil, true, q.Images...); err == nil || !strings.Contains(err.Error(), "they show 2 images, and the model reads text alone") {
+		t.Errorf("a model of text: %v", err)
+	}
+}

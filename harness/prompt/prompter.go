@@ -179,7 +179,7 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 		return q.Prompt, nil
 	}
 	text, err := p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
-	return p.named(q, text), err
+	return p.named(q.Images, text), err
 }
 
 // Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens;
@@ -362,7 +362,7 @@ func (p *Prompter) tokens(q *rollout.Problem) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.illustrated(q, ids)
+	return p.illustrated(q.Images, ids)
 }
 
 // whole returns all ids of a prompt, with a pad for each image.
@@ -444,7 +444,7 @@ func (p *Prompter) WithVars(vars map[string]any) (*Prompter, error) {
 	}
 	t.vars, _ = v.(*chat.Dict)
 	return &Prompter{Tokenizer: p.Tokenizer, Stops: p.Stops, template: &t, bos: p.bos, before: p.before,
-		escaper: p.escaper, cache: &promptCache{}}, nil
+		escaper: p.escaper, cache: &promptCache{}, vocab: p.vocab, images: p.images, show: p.show}, nil
 }
 
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of
@@ -454,26 +454,39 @@ func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
 	return ids, err
 }
 
-// EncodeChat is chat for messages without images; open ends it where the assistant speaks.
-func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool) (ids []int32, err error) {
-	if asksImages(list) {
-		return nil, errAsksImages
+// EncodeChat is chat for messages whose ImageParts stand for images, in order; open ends it where the assistant
+// speaks. Text of the messages that spells the place of an image stays text.
+func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, open bool,
+	images ...rollout.Picture) (ids []int32, err error) {
+	if err := p.checkShown(list, images); err != nil {
+		return nil, err
 	}
-	ids, _, err = p.encodeChat(p.escaper, list, tools, open)
+	e := p.escaper
+	if e == nil && p.images != nil {
+		e = &escaper{[]string{p.Tokenizer.Token(p.images.Pad)}}
+	}
+	if ids, _, err = p.encodeChat(e, list, tools, open); err == nil && len(images) > 0 {
+		ids, err = p.illustrated(images, ids)
+	}
 	return ids, err
 }
 
-// AskedChat returns the ids and the text of a chat that a program asks. Text of its messages that spells a token stays
-// text.
-func (p *Prompter) AskedChat(list []rollout.Message, tools json.RawMessage) (ids []int32, text string, err error) {
+// AskedChat returns the ids and the text of a chat that a program asks. The ImageParts of its messages stand for
+// images, in order; text that spells a token stays text.
+func (p *Prompter) AskedChat(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) (ids []int32,
+	text string, err error) {
 	if p.template == nil {
 		return nil, "", errors.New("the run has no chat template (data.chat)")
 	}
-	if asksImages(list) {
-		return nil, "", errAsksImages
+	if err := p.checkShown(list, images); err != nil {
+		return nil, "", err
 	}
 	if ids, text, err = p.encodeChat(p.untrusted, list, tools, true); err == nil {
 		err = p.known(ids)
+	}
+	if err == nil && len(images) > 0 {
+		ids, err = p.illustrated(images, ids)
+		text = p.named(images, text)
 	}
 	return ids, text, err
 }

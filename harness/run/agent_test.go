@@ -51,10 +51,15 @@ type agentEpisode struct {
 	ID      string
 	BaseURL string `json:"base_url"`
 	Prompt  string
+	// Messages show images.
+	Messages []json.RawMessage
 }
 
 // play returns the line that ends an episode.
 func (e *agentEpisode) play(mode string) string {
+	if mode == "shows" {
+		return e.show()
+	}
 	messages := []map[string]string{{"role": "system", "content": "count"}, {"role": "user", "content": e.Prompt}}
 	said := askPolicy(e.BaseURL, messages)
 	for turn := 1; turn < 3 && len(said)%3 > 0; turn++ {
@@ -85,7 +90,7 @@ func (e *agentEpisode) play(mode string) string {
 }
 
 // askPolicy returns what the policy says, or an empty text where the conversation has no room left.
-func askPolicy(base string, messages []map[string]string) string {
+func askPolicy(base string, messages any) string {
 	b, err := json.Marshal(map[string]any{"messages": messages, "model": "any"})
 	if err != nil {
 		panic(err)

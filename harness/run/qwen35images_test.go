@@ -8,6 +8,7 @@ import (
 
 	"exp/harness/config"
 	"exp/harness/plan"
+	"exp/harness/prompt/prompttest"
 	"exp/harness/stage"
 	"exp/kernels/ref"
 	"exp/train/checkpoint"
@@ -29,7 +30,7 @@ const qwen35Config = `{"architectures": ["Qwen3_5ForConditionalGeneration"], "mo
 // Qwen3.5 reads images where model.part asks for them: it learns from them, the sampler has the trainer's bits, a run
 // that starts from its merged folder reads them, too, and that folder has the class and the tower.
 func TestQwen35ReadsImages(t *testing.T) {
-	l, dir, data := newLab(t), pictureFolderOf(t, qwen35Config), squares(t)
+	l, dir, data := newLab(t), prompttest.PictureFolder(t, qwen35Config), squares(t)
 	sets := func(dir string) []string {
 		return imageSets(dir, data, "model.part=images", "sft={steps: 2, problems_per_step: 4, optim: {lr: 0.01}}",
 			"train.lora={rank: 4, alpha: 8, targets: [in_proj_qkv, q_proj]}")
@@ -62,7 +63,7 @@ func TestQwen35ReadsImages(t *testing.T) {
 // Without a request it is the language model that it was: no tower is in a run's id, merged folders are text models, and
 // problems that show images are refused with the words that help.
 func TestQwen35IsATextModel(t *testing.T) {
-	l, dir, data := newLab(t), pictureFolderOf(t, qwen35Config), squares(t)
+	l, dir, data := newLab(t), prompttest.PictureFolder(t, qwen35Config), squares(t)
 	_, err := plan.New(smoke(t, imageSets(dir, data)...), 0, l.be.Class(), l.sources)
 	if err == nil || !strings.Contains(err.Error(), "model.part: images reads them") {
 		t.Errorf("problems with images: %v", err)

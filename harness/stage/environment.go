@@ -56,6 +56,7 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 	if prompts != nil {
 		vocab := prompts.Vocabulary()
 		o.Calls, o.Spelled = callsIn(prompts)
+		o.Images = e.askedImages()
 		o.Ends, o.Piece = vocab.EndIDs(), vocab.Piece
 		o.Chats, o.Chat, o.Reply, o.Text = prompts.Chats(), prompts.AskedChat, prompts.Answered, prompts.AskedText
 		o.Inserted = func(text string) ([]int32, error) { return prompts.Inserted("", text, "") }

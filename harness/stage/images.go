@@ -7,7 +7,9 @@ import (
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
+	"exp/harness/agent"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/harness/prompt"
 	"exp/kernels"
 	"exp/train/checkpoint"
@@ -75,21 +77,30 @@ func haveImages(lists ...[]rollout.Problem) bool {
 	return false
 }
 
+// NewGallery loads the vision tower of a run's model, whose vocabulary has so many tokens, on a backend. The gallery
+// has no images yet, and keeps features of so many bytes. The caller closes the tower when nobody needs it.
+func NewGallery(c *config.Run, be kernels.Backend, vocab, room int) (*vision.Gallery, *vision.Tower, error) {
+	settings, err := PictureSettings(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, err := checkpoint.LoadTower(be, c.Model.Base)
+	if err != nil {
+		return nil, nil, err
+	}
+	return vision.NewGallery(vocab, settings, t, room), t, nil
+}
+
 // openGallery loads the vision tower, and opens the run's album if it has one. The caller closes the gallery.
 func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	arch, err := e.architecture()
 	if err != nil {
 		return nil, err
 	}
-	settings, err := PictureSettings(e.run())
-	if err != nil {
-		return nil, err
-	}
 	g := &gallery{}
-	if g.tower, err = checkpoint.LoadTower(e.alone(), e.run().Model.Base); err != nil {
+	if g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, imageRoom); err != nil {
 		return nil, err
 	}
-	g.Gallery = vision.NewGallery(arch.Vocab, settings, g.tower, imageRoom)
 	if _, ok := in[RoleImages]; !ok {
 		return g, nil
 	}
@@ -106,15 +117,41 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 
 // add gives an image its tokens.
 func (g *gallery) add(pic rollout.Picture) (model.Image, error) {
-	return g.Add(pic.Digest, pic.Width, pic.Height, func() ([]byte, error) {
-		switch {
-		case len(pic.Encoded) > 0:
-			return pic.Encoded, nil
-		case g.album == nil:
-			return nil, errors.New("the stage has no images (role " + RoleImages + ")")
-		}
-		return g.album.Bytes(pic.Digest)
-	})
+	return g.Add(pic.Digest, pic.Width, pic.Height, func() ([]byte, error) { return g.File(pic) })
+}
+
+// File returns the file of an image.
+func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
+	switch {
+	case len(pic.Encoded) > 0:
+		return pic.Encoded, nil
+	case g.album == nil:
+		return nil, errors.New("the stage has no images (role " + RoleImages + ")")
+	}
+	return g.album.Bytes(pic.Digest)
+}
+
+// Describe is dataset.Describe.
+func (g *gallery) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
+
+// noImages are those of a stage whose problems show none.
+type noImages struct{}
+
+func (noImages) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
+func (noImages) Knows(string) bool                                { return false }
+func (noImages) File(rollout.Picture) ([]byte, error) {
+	return nil, errors.New("the stage has no images")
+}
+
+// askedImages returns the images that agents may show; nil if the model reads text alone.
+func (e *Env) askedImages() agent.Images {
+	if g, ok := e.images.(*gallery); ok {
+		return g
+	}
+	if ReadsImages(e.run()) {
+		return noImages{}
+	}
+	return nil
 }
 
 // TowerBytes returns the memory of the vision tower, which a stage loads if its problems show images: of its weights,
@@ -240,8 +277,6 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 			"leaves the images out")
 	}
 	switch {
-	case c.Rollout.Tools.Agent():
-		refuse("rollout.tools.kind", "an agent")
 	case c.Algo.HasTeacher():
 		refuse("algo.reference", "a teacher")
 	case len(c.Algo.Teachers) > 0:

@@ -33,6 +33,9 @@ type Ask struct {
 	// Both functions are called by Serve and must not wait.
 	Drew  func(k int, text []byte)
 	Ended func(k int, c rollout.Completion)
+	// Done is told that nothing of the request is computed any more: its completions have ended, or it has left. It
+	// is not told when Serve ends before.
+	Done func()
 
 	Scores  [][]Score // [K][T], before Drew and Ended are told
 	Prompts []Score   // [P], the first of which is empty; before the first token
@@ -219,6 +222,7 @@ func (s *schedule) dropGone() {
 		}
 		s.ended += a.left
 		a.left = 0
+		a.done()
 		return true
 	})
 	s.short = false
@@ -340,4 +344,13 @@ func (f *feed) ended(q *sequence, c rollout.Completion) {
 		f.open = slices.DeleteFunc(f.open, func(b *Ask) bool { return a == b })
 	}
 	a.Ended(q.k, c)
+	if a.left == 0 {
+		a.done()
+	}
+}
+
+func (a *Ask) done() {
+	if a.Done != nil {
+		a.Done()
+	}
 }

@@ -332,7 +332,9 @@ func TestDropGone(t *testing.T) {
 	reqs := requests(rand.New(rand.NewPCG(7, 8)), 9, 2, 20)
 	asks, _ := collected(reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 70})
 	ctx, cancel := context.WithCancel(context.Background())
+	done := make([]int, len(asks))
 	for i, a := range asks {
+		a.Done = func() { done[i]++ }
 		if a.IgnoreEnds = true; i != 4 {
 			a.Context = ctx
 			a.Ended = func(int, rollout.Completion) { t.Errorf("request %d ended", i) }
@@ -348,10 +350,16 @@ func TestDropGone(t *testing.T) {
 	if s.total-s.ended != 2 || len(s.feed.open) != 1 {
 		t.Errorf("%d completions and %d requests are open, want 2 of 1", s.total-s.ended, len(s.feed.open))
 	}
+	if want := []int{1, 1, 1, 1, 0, 1, 1, 1, 1}; !slices.Equal(done, want) {
+		t.Errorf("requests are told %d times that they are done, want %d", done, want)
+	}
 	before := e.Stats().SampledTokens
 	s.finish(t)
 	if n := e.Stats().SampledTokens - before; n > 2*70 {
 		t.Errorf("%d tokens were drawn for 2 completions of 70", n)
+	}
+	if done[4] != 1 {
+		t.Errorf("the request that has ended is told %d times", done[4])
 	}
 	if n := e.pages.available(); n != free {
 		t.Errorf("%d pages are free, %d were", n, free)

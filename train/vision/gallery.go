@@ -16,21 +16,28 @@ import (
 // they are asked for and keeps those used last. Safe for concurrent use, each goroutine with a backend of its own.
 type Gallery struct {
 	settings picture.Settings
+	vocab    int64
 	tower    *Tower // nil: only ids are needed
 	room     int    // bytes of features that are kept
 
 	mu       sync.Mutex
-	next     int64 // id of the next image's first token
-	images   []*shown
+	next     int64    // id of the next image's first token
+	images   []*shown // by ids
 	byDigest map[string]*shown
 	kept     []*shown // with features, the one used last at the end
 	held     int      // bytes of them
+	keeping           // of images that are not needed for ever
 }
 
 // shown is an image and, while they are kept, its features.
 type shown struct {
 	model.Image
-	read func() ([]byte, error)
+	digest  string
+	read    func() ([]byte, error)
+	stays   bool // Add added it
+	brought bool // by Hold
+	size    int  // bytes of that file
+	users   int  // who hold it
 
 	mu       sync.Mutex // of who computes the features
 	features []float32  // guarded by the gallery's mu
@@ -39,7 +46,8 @@ type shown struct {
 // NewGallery returns a gallery whose images have ids from vocab on. It keeps features of at most room bytes in host
 // memory, and those of the image used last in any case. t may be nil if nobody asks for features.
 func NewGallery(vocab int, s picture.Settings, t *Tower, room int) *Gallery {
-	return &Gallery{settings: s, tower: t, room: room, next: int64(vocab), byDigest: map[string]*shown{}}
+	return &Gallery{settings: s, vocab: int64(vocab), tower: t, room: room, next: int64(vocab),
+		byDigest: map[string]*shown{}}
 }
 
 // Add returns the image of a digest as tokens; a known digest is the same image, whatever else is passed. width and
@@ -48,33 +56,35 @@ func NewGallery(vocab int, s picture.Settings, t *Tower, room int) *Gallery {
 func (g *Gallery) Add(digest string, width, height int, read func() ([]byte, error)) (model.Image, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if x, ok := g.byDigest[digest]; ok {
-		return x.Image, nil
-	}
-	rows, columns, err := g.settings.Tokens(width, height)
+	x, err := g.add(digest, width, height, read)
 	if err != nil {
 		return model.Image{}, err
 	}
-	if rows < 1 || columns < 1 {
-		return model.Image{}, fmt.Errorf("an image of %d×%d pixels has %d×%d tokens", width, height, rows, columns)
-	}
-	n := int64(rows) * int64(columns)
-	if g.next+n-1 > math.MaxInt32 {
-		return model.Image{}, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d",
-			math.MaxInt32-g.first(), n)
-	}
-	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, read: read}
-	g.next += n
-	g.images, g.byDigest[digest] = append(g.images, x), x
+	g.stay(x)
 	return x.Image, nil
 }
 
-// first returns the id of the first image's first token.
-func (g *Gallery) first() int64 {
-	if len(g.images) == 0 {
-		return g.next
+// add is Add while g is locked.
+func (g *Gallery) add(digest string, width, height int, read func() ([]byte, error)) (*shown, error) {
+	if x, ok := g.byDigest[digest]; ok {
+		return x, nil
 	}
-	return int64(g.images[0].First)
+	rows, columns, err := g.settings.Tokens(width, height)
+	if err != nil {
+		return nil, err
+	}
+	if rows < 1 || columns < 1 {
+		return nil, fmt.Errorf("an image of %d×%d pixels has %d×%d tokens", width, height, rows, columns)
+	}
+	n := int64(rows) * int64(columns)
+	if g.next+n-1 > math.MaxInt32 {
+		return nil, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d",
+			math.MaxInt32-g.vocab, n)
+	}
+	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, digest: digest, read: read}
+	g.next += n
+	g.images, g.byDigest[digest] = append(g.images, x), x
+	return x, nil
 }
 
 // Of returns the image that a token belongs to. It panics if there is none.
@@ -87,7 +97,7 @@ func (g *Gallery) of(id int32) *shown {
 	if !found {
 		i--
 	}
-	if i < 0 || int64(id) >= g.next {
+	if i < 0 || int(id-g.images[i].First) >= g.images[i].Tokens() {
 		panic(fmt.Sprintf("vision: token %d belongs to no image", id))
 	}
 	return g.images[i]

@@ -1,0 +1,138 @@
+package endpoint
+
+import (
+	"sync"
+
+	"exp/harness/config"
+	"exp/harness/dataset"
+	"exp/harness/device"
+	"exp/harness/forecast"
+	"exp/harness/openai"
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/train/generate"
+	"exp/train/model"
+	"exp/train/rollout"
+	"exp/train/vision"
+)
+
+// What is kept of images that no open request shows. The next turn of a conversation then finds its images, with their
+// pages in the sampler's cache. An image of 1000 tokens has 8 MB of features for a model of width 2048.
+const (
+	featureRoom = 256 << 20 // bytes
+	mostFiles   = 1024
+	fileRoom    = 256 << 20 // bytes
+)
+
+// openImages loads what reads images, for a model of text and images.
+func (x *Model) openImages(c *config.Run, be kernels.Backend) (err error) {
+	if !x.m.Config.ReadsImages() {
+		return nil
+	}
+	if x.pictures, err = stage.PictureSettings(c); err != nil {
+		return err
+	}
+	if x.gallery, x.tower, err = stage.NewGallery(c, be, x.m.Config.Vocab, featureRoom); err != nil {
+		return err
+	}
+	x.gallery.Keep(mostFiles, fileRoom)
+	x.m.SetImages(x.gallery)
+	return nil
+}
+
+// imageNeeds returns the parts of the memory that reading images takes.
+func imageNeeds(c *config.Run, arch model.Config) (list []forecast.Part) {
+	if !arch.ReadsImages() {
+		return nil
+	}
+	weights, image := stage.TowerBytes(c)
+	list = append(list, forecast.Part{Name: "vision tower", Bytes: weights},
+		forecast.Part{Name: "activations of an image", Bytes: image})
+	if !device.UsesGPU(c) {
+		list = append(list, forecast.Part{Name: "images", Bytes: featureRoom + fileRoom})
+	}
+	return list
+}
+
+// ReadsImages reports whether questions may show images.
+func (x *Model) ReadsImages() bool { return x.gallery != nil }
+
+// bodyLimit bounds the bytes of a request.
+func (x *Model) bodyLimit() int64 {
+	if x.ReadsImages() {
+		return openai.MostImageBody
+	}
+	return openai.MostBody
+}
+
+// images says which images a request may show; nil: none.
+func (x *Model) images() *openai.Images {
+	if !x.ReadsImages() {
+		return nil
+	}
+	return &openai.Images{Take: x.picture}
+}
+
+// picture returns the image of a file, or an error if it cannot be decoded. It decodes one at a time: a large one
+// takes hundreds of megabytes.
+func (x *Model) picture(encoded []byte) (rollout.Picture, error) {
+	p, err := dataset.Carry(encoded)
+	if err != nil || x.gallery.Knows(p.Digest) {
+		return p, err
+	}
+	x.decoding.Lock()
+	defer x.decoding.Unlock()
+	_, err = x.pictures.Patches(encoded)
+	return p, err
+}
+
+// Image is an image that a question shows.
+type Image struct {
+	Name    string // <image 448×336 sha256:ab12cd34>
+	Tokens  int
+	picture rollout.Picture // with its file
+}
+
+// Image returns the image of a file for questions. The model must read images.
+func (x *Model) Image(encoded []byte) (im Image, err error) {
+	if im.picture, err = x.picture(encoded); err != nil {
+		return im, err
+	}
+	rows, columns, err := x.pictures.Tokens(im.picture.Width, im.picture.Height)
+	im.Name, im.Tokens = im.picture.String(), rows*columns
+	return im, err
+}
+
+// holding are the images of a request that is not done. The zero value has none.
+type holding struct {
+	gallery *vision.Gallery
+	digests []string
+	once    sync.Once
+}
+
+// hold gives an image its tokens until the request is done.
+func (h *holding) hold(p rollout.Picture) (model.Image, error) {
+	im, err := h.gallery.Hold(p.Digest, p.Width, p.Height, p.Encoded)
+	if err == nil {
+		h.digests = append(h.digests, p.Digest)
+	}
+	return im, err
+}
+
+// release lets the images go, once.
+func (h *holding) release() {
+	h.once.Do(func() {
+		for _, digest := range h.digests {
+			h.gallery.Release(digest)
+		}
+	})
+}
+
+// abandon lets go what requests hold that the engine never sees.
+func abandon(asks []*generate.Ask) {
+	for _, a := range asks {
+		if a.Done != nil {
+			a.Done()
+		}
+	}
+}

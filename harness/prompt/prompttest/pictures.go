@@ -1,0 +1,176 @@
+package prompttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"exp/train/checkpoint"
+	"exp/train/model"
+)
+
+// pictureTemplate writes content parts as Qwen2.5-VL's template does.
+const pictureTemplate = "{% for m in messages %}<|im_start|>{{ m.role }}\n" +
+	"{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}" +
+	"{% if c.type == 'image' %}<s><pad></s>{% elif 'text' in c %}{{ c.text }}{% endif %}{% endfor %}{% endif %}" +
+	"<|im_end|>\n{% endfor %}" +
+	"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+// PictureConfig is a Qwen2.5-VL of toy size for PictureFolder, whose <pad> stands for images.
+const PictureConfig = `{"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
+ "image_token_id": 260, "vision_start_token_id": 256, "vision_end_token_id": 257, "tie_word_embeddings": false,
+ "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+ "num_key_value_heads": 1, "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0,
+ "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}, "hidden_act": "silu",
+ "vision_config": {"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2,
+  "in_channels": 3, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "window_size": 16,
+  "out_hidden_size": 32, "fullatt_block_indexes": [1], "hidden_act": "silu"}}`
+
+// OtherPictureConfigs are a Qwen2-VL and a Qwen3-VL of the same size.
+func OtherPictureConfigs() []string {
+	return []string{`{"architectures": ["Qwen2VLForConditionalGeneration"], "model_type": "qwen2_vl",
+ "image_token_id": 260, "tie_word_embeddings": true, "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48,
+ "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+ "max_position_embeddings": 256, "rope_theta": 10000.0, "rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]},
+ "vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "hidden_act": "quick_gelu"}}`,
+		`{"architectures": ["Qwen3VLForConditionalGeneration"], "model_type": "qwen3_vl", "image_token_id": 260,
+ "tie_word_embeddings": false, "text_config": {"model_type": "qwen3_vl_text", "vocab_size": 264, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+  "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0, "hidden_act": "silu",
+  "rope_scaling": {"rope_type": "default", "mrope_section": [4, 2, 2], "mrope_interleaved": true}},
+ "vision_config": {"depth": 3, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "in_channels": 3,
+  "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2, "out_hidden_size": 32, "num_position_embeddings": 16,
+  "deepstack_visual_indexes": [0, 2], "hidden_act": "gelu_pytorch_tanh"}}`}
+}
+
+// PictureProcessor reads 8×8 pixels as a token.
+const PictureProcessor = `{"image_processor_type": "Qwen2VLImageProcessor", "patch_size": 4, "merge_size": 2,
+ "temporal_patch_size": 2, "min_pixels": 64, "max_pixels": 4096, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
+ "rescale_factor": 0.00392156862745098, "resample": 3, "do_resize": true, "do_rescale": true, "do_normalize": true}`
+
+// PictureFolder is a folder with a random model of text and images.
+func PictureFolder(t *testing.T, conf string) string {
+	t.Helper()
+	dir := ModelFolder(t, false, map[string]string{"config.json": conf,
+		"preprocessor_config.json": PictureProcessor, "chat_template.jinja": pictureTemplate,
+		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
+	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
+	if checkpoint.ImagesOnRequest(dir) { // Qwen3.5
+		read, text, vision = checkpoint.ReadImageConfig, "model.language_model.", "model.visual."
+	}
+	c, err := read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tower, _, err := checkpoint.ReadVision(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shapes := map[string][]int{}
+	list, _ := model.Layout(c, model.Heads{LM: true})
+	for _, x := range list {
+		shapes[strings.Replace(x.Name, "model.", text, 1)] = x.Shape
+	}
+	for _, x := range tower.Tensors() {
+		shapes[vision+x.Name] = x.Shape
+	}
+	writeWaves(t, filepath.Join(dir, "model.safetensors"), shapes)
+	return dir
+}
+
+// writeWaves writes tensors of sines; norms are about 1.
+func writeWaves(t *testing.T, path string, shapes map[string][]int) {
+	t.Helper()
+	header, body := map[string]any{}, bytes.Buffer{}
+	for k, name := range slices.Sorted(maps.Keys(shapes)) {
+		n, start := 1, body.Len()
+		for _, d := range shapes[name] {
+			n *= d
+		}
+		for i := range n {
+			v := 0.2 * math.Sin(0.37*float64(i)*float64(1+k%3)+float64(k))
+			if strings.Contains(name, "norm") || strings.Contains(name, "ln_q") {
+				v++
+			}
+			bits := math.Float32bits(float32(v))
+			body.Write([]byte{byte(bits), byte(bits >> 8), byte(bits >> 16), byte(bits >> 24)})
+		}
+		header[name] = map[string]any{"dtype": "F32", "shape": shapes[name], "data_offsets": []int{start, body.Len()}}
+	}
+	head, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	for i := range 8 {
+		out.WriteByte(byte(len(head) >> (8 * i)))
+	}
+	out.Write(head)
+	out.Write(body.Bytes())
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Squares writes rows about bright squares on dark ground next to PNG files, as JSON lines. Every third row has two
+// images, and rows 0 and 6 show the same one.
+func Squares(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	draw := func(i, width, side int) {
+		im := image.NewRGBA(image.Rect(0, 0, width, 24))
+		for y := range 24 {
+			for x := range width {
+				c := color.RGBA{30, 30, uint8(60 + 5*i), 255}
+				if x < side && y < side {
+					c = color.RGBA{250, 200, 20, 255}
+				}
+				im.SetRGBA(x, y, c)
+			}
+		}
+		var b bytes.Buffer
+		if err := png.Encode(&b, im); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.png", i)), b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows bytes.Buffer
+	for i := range 16 {
+		draw(i, 16+8*(i%3), 4+i%6)
+		text, images := "<image>Side?", []string{fmt.Sprintf("%d.png", i)}
+		if i == 6 {
+			text, images[0] = "<image>Again?", "0.png"
+		}
+		if i%3 == 2 {
+			text, images = "<image>or<image>?", append(images, fmt.Sprintf("%d.png", i-1))
+		}
+		type object map[string]any
+		row := object{"data_source": "squares", "prompt": []any{object{"role": "user", "content": text}},
+			"images": images, "ability": "math", "extra_info": object{"index": i},
+			"reward_model": object{"style": "rule", "ground_truth": fmt.Sprint(4 + i%6)},
+			"target":       fmt.Sprintf("\\boxed{%d}", 4+i%6)}
+		line, err := json.Marshal(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows.Write(append(line, '\n'))
+	}
+	path := filepath.Join(dir, "squares.jsonl")
+	if err := os.WriteFile(path, rows.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
