@@ -39,8 +39,7 @@ func modelFlags() []cli.Flag {
 			"own, none for plain text", DefaultText: "the run's or the model's"},
 		&cli.StringFlag{Name: "adapter", Usage: "add the LoRA adapters in folder `DIR`, in PEFT's layout",
 			DefaultText: "none"},
-		&cli.StringFlag{Name: "part", Usage: "`PART` text selects the language model of a vision-language model",
-			DefaultText: "the whole"},
+		&cli.StringFlag{Name: "part", Usage: partUsage, DefaultText: "the whole"},
 		generationFlag(""),
 		&cli.StringSliceFlag{Name: "set", Usage: "set a key of the configuration, `KEY=VALUE` (exp config schema " +
 			"lists them)"},

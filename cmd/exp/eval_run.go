@@ -76,8 +76,7 @@ func evalRunFlags() []cli.Flag {
 			DefaultText: "the template's own"},
 		&cli.StringFlag{Name: "adapter", Usage: "FOLDER: add the LoRA adapters in folder `DIR`, in " +
 			"PEFT's layout", DefaultText: "none"},
-		&cli.StringFlag{Name: "part", Usage: "FOLDER: `PART` text selects the language model of a vision-" +
-			"language model", DefaultText: "the whole"},
+		&cli.StringFlag{Name: "part", Usage: "FOLDER: " + partUsage, DefaultText: "the whole"},
 		&cli.StringSliceFlag{Name: "set", Usage: "FOLDER: set a key of the configuration, `KEY=VALUE` (exp " +
 			"config schema lists them)"},
 		&cli.BoolFlag{Name: "dry-run", Usage: "FOLDER: print the plan, the chat template, the stop " +

@@ -7,16 +7,22 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
+	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/fault"
 	"exp/harness/hub"
 	"exp/harness/inspect"
 )
+
+// partUsage explains --part.
+const partUsage = "`PART` text selects the language model of a vision-language model, images the whole of Qwen3.5, " +
+	"whose language model alone is read otherwise"
 
 func inspectCommand(a *app) *cli.Command {
 	return &cli.Command{
@@ -47,8 +53,7 @@ func inspectCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "tensors", Usage: "list the tensors"},
 			&cli.BoolFlag{Name: "digest", Usage: "read the files and show their sha256"},
 			&cli.StringFlag{Name: "adapter", Usage: "add the LoRA adapters in folder `DIR`, in PEFT's layout"},
-			&cli.StringFlag{Name: "part", Usage: "`PART` text: only the language model of a vision-language model",
-				DefaultText: "the whole"},
+			&cli.StringFlag{Name: "part", Usage: partUsage, DefaultText: "the whole"},
 			&cli.StringFlag{Name: "logits", Usage: "compute the logits of the token ids in `FILE`"},
 			&cli.StringFlag{Name: "out", Usage: "write the logits to `FILE`, a safetensors file"},
 			&cli.StringFlag{Name: "device", Usage: "compute on `DEVICE`: cpu, cuda, cuda:N, auto (--logits)",
@@ -240,19 +245,16 @@ func badSequences(err error, path string) error {
 // model, or adapters alone, whose model is the folder they name. Dir is empty if that
 // folder is not here.
 func (a *app) modelAndAdapter(c *cli.Context, path string) (inspect.Folder, error) {
-	text := false
-	switch part := c.String("part"); part {
-	case "", "whole":
-	case "text":
-		text = true
-	default:
-		return inspect.Folder{}, a.Usagef("--part %s: want text, or whole", part)
+	part := c.String("part")
+	if part != "" && !slices.Contains([]string{config.PartWhole, config.PartText, config.PartImages}, part) {
+		return inspect.Folder{}, a.Usagef("--part %s: want %s, %s or %s", part, config.PartText, config.PartImages,
+			config.PartWhole)
 	}
 	path, err := a.modelPath(path)
 	if err != nil {
 		return inspect.Folder{}, err
 	}
-	f, err := inspect.Find(path, c.String("adapter"), text)
+	f, err := inspect.Find(path, c.String("adapter"), part)
 	if errors.Is(err, inspect.ErrTwoAdapters) {
 		return f, a.Usagef("%s is itself a folder of adapters; name the model's folder, and the adapters with "+
 			"--adapter", path)

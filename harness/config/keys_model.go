@@ -1,5 +1,12 @@
 package config
 
+// Parts of a model's folder (model.part).
+const (
+	PartWhole  = "whole"
+	PartText   = "text"   // the language model of a model of text and images
+	PartImages = "images" // with the vision tower, where PartWhole leaves it out
+)
+
 // Keys of the model, its tokenizer, its optimizers and supervised fine-tuning.
 
 func modelKeys() []Key {
@@ -12,11 +19,13 @@ func modelKeys() []Key {
 			When: []Clause{only("model.init", "pretrained")},
 			Help: "path of a Hugging Face folder, or a model on the hub, hub:ORG/NAME@REVISION, fetched by exp hub " +
 				"get"},
-		{Path: "model.part", Kind: Enum, Words: []string{"whole", "text"}, Default: is("whole"), Stages: at(Init),
-			When: []Clause{only("model.init", "pretrained")},
+		{Path: "model.part", Kind: Enum, Words: []string{PartWhole, PartText, PartImages}, Default: is(PartWhole),
+			Stages: at(Init),
+			When:   []Clause{only("model.init", "pretrained")},
 			Help: "which part of the folder to load: text is the language model inside a model of text and images " +
 				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, LFM2-VL), " +
-				"without its vision tower"},
+				"without its vision tower. images is Qwen3.5 with its vision tower, whose whole means the language " +
+				"model alone"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
 				"train.lora of the same shape, training continues them; training all weights folds them in " +
@@ -205,6 +214,15 @@ func aboutModel(path string) string {
 		return `
   Merging writes the text part as a plain model (Gemma3ForCausalLM, or
   MistralForCausalLM and Ministral3ForCausalLM). Images in messages are not read.
+
+  Qwen3.5's folders hold text and images, and whole reads and writes their text part,
+  as it always has. With images, problems may show images, and merging keeps the class
+  and the vision tower:
+
+      --set model.base=hub:Qwen/Qwen3.5-4B@main --set model.part=images
+
+  In all other classes with a vision tower that exp computes (Qwen2-VL, Qwen2.5-VL,
+  Qwen3-VL) whole is text and images, and images is refused.
 `
 	}
 	return ""

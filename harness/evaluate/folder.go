@@ -64,8 +64,8 @@ func (f Folder) Config() (*config.Resolved, error) {
 		made = append(made, config.Value{Path: "model.adapter", Value: adapter})
 		name = adaptedName(name, adapter)
 	}
-	if f.Text {
-		made = append(made, config.Value{Path: "model.part", Value: "text"})
+	if f.Part != "" {
+		made = append(made, config.Value{Path: "model.part", Value: f.Part})
 	}
 	made = append(append(made, config.Value{Path: "name", Value: name}), f.Own...)
 	if f.Generation {

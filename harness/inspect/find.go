@@ -14,10 +14,10 @@ import (
 var ErrTwoAdapters = errors.New("adapters on adapters")
 
 // Find resolves a path to a model, adapters on a model, or adapters alone, with further
-// adapters (a folder; may be empty) and the part that text selects. Adapters alone are
+// adapters (a folder; may be empty) and a part of the model's folder. Adapters alone are
 // put on the model that they name, if its folder is here; otherwise Dir is empty.
-func Find(path, adapter string, text bool) (Folder, error) {
-	f := Folder{Dir: path, Adapter: adapter, Text: text}
+func Find(path, adapter, part string) (Folder, error) {
+	f := Folder{Dir: path, Adapter: adapter, Part: part}
 	if !checkpoint.IsAdapterFolder(path) {
 		return f, nil
 	}

@@ -3,6 +3,7 @@ package inspect
 import (
 	"errors"
 
+	"exp/harness/config"
 	"exp/kernels"
 	"exp/train/checkpoint"
 	"exp/train/model"
@@ -11,20 +12,23 @@ import (
 // Folder is a model's folder and which part of it to use.
 type Folder struct {
 	Dir     string
-	Text    bool   // the language model inside a text-and-image model
+	Part    string // of it, as model.part has it; empty: the whole
 	Adapter string // folder of adapters in PEFT's layout for its weights; empty: none
 }
 
 // Config returns the architecture.
 func (f Folder) Config() (model.Config, error) {
-	if f.Text {
+	switch f.Part {
+	case config.PartText:
 		return checkpoint.ReadTextConfig(f.Dir)
+	case config.PartImages:
+		return checkpoint.ReadImageConfig(f.Dir)
 	}
 	return checkpoint.ReadConfig(f.Dir)
 }
 
 func (f Folder) open() (*checkpoint.Tensors, error) {
-	if f.Text {
+	if f.Part == config.PartText {
 		return checkpoint.OpenTextFolder(f.Dir)
 	}
 	return checkpoint.OpenFolder(f.Dir)

@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 
+	"exp/harness/config"
 	"exp/harness/forecast"
 	"exp/train/checkpoint"
 )
@@ -76,8 +77,11 @@ func (f Folder) Describe(o Options) (*Report, error) {
 		return describeAlone(f.Adapter, o)
 	}
 	describe := checkpoint.Describe
-	if f.Text {
+	switch f.Part {
+	case config.PartText:
 		describe = checkpoint.DescribeText
+	case config.PartImages:
+		describe = checkpoint.DescribeImages
 	}
 	d, err := describe(f.Dir)
 	if err != nil {

@@ -32,6 +32,9 @@ func (e *ImagesError) Unwrap() error { return e.Err }
 // ReadImages makes the prompter write images as x says; without, it refuses problems with images.
 func (p *Prompter) ReadImages(x *ImageReader) { p.images = x }
 
+// OfferImages makes the error about problems with images name the setting that makes the model read them.
+func (p *Prompter) OfferImages(setting string) { p.unread = setting + " reads them, " }
+
 // Showing returns a prompter whose prompts have the tokens that show gives to images; the Prompter itself repeats the
 // pad, so that its prompts have the right lengths.
 func (p *Prompter) Showing(show func(rollout.Picture) (model.Image, error)) *Prompter {
@@ -46,8 +49,8 @@ func (p *Prompter) checkImages(q *rollout.Problem) error {
 	case len(q.Images) == 0:
 		return nil
 	case p.images == nil:
-		return fmt.Errorf("it shows %s, and the model reads text alone (data.image_key: none leaves images out)",
-			countedImages(len(q.Images)))
+		return fmt.Errorf("it shows %s, and the model reads text alone (%sdata.image_key: none leaves images out)",
+			countedImages(len(q.Images)), p.unread)
 	case p.template == nil:
 		return errors.New("it shows images, which the chat template places, and prompts are plain text; name a " +
 			"template: data.chat")

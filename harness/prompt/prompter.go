@@ -48,6 +48,7 @@ type Prompter struct {
 	heldOut   *RatedPlan
 	cache     *promptCache
 	images    *ImageReader // nil: the model reads text alone
+	unread    string       // what makes it read images, for errors; may be empty
 	// show returns the tokens of an image; nil: prompts repeat the pad.
 	show   func(rollout.Picture) (model.Image, error)
 	shown  *ImagePlan           // of the files that the plan read; nil: no images

@@ -272,7 +272,7 @@ func StartNotes(c *config.Run) (list []string) {
 		return nil // the plan says so elsewhere
 	}
 	list = checkpoint.Notes(arch)
-	if c.Model.Part == textPart {
+	if c.Model.Part == config.PartText {
 		list = append(list, checkpoint.TextNote(c.Model.Base))
 	}
 	if !c.Model.HasAdapter() {

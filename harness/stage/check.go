@@ -13,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/dataset"
 	"exp/harness/prompt"
+	"exp/train/checkpoint"
 	"exp/train/rollout"
 )
 
@@ -217,6 +218,9 @@ func NewPrompter(c *config.Run) (*prompt.Prompter, error) {
 		return nil, err
 	}
 	p.ReadImages(reader)
+	if reader == nil && c.Model.Init == "pretrained" && checkpoint.ImagesOnRequest(c.Model.Base) {
+		p.OfferImages("model.part: " + config.PartImages)
+	}
 	return p, nil
 }
 

@@ -138,7 +138,7 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	}
 	origin, err := checkpoint.ReadOrigin(c.Model.Base)
 	o.Origin = origin
-	if err == nil && c.Model.Part == textPart {
+	if err == nil && c.Model.Part == config.PartText {
 		err = textTypes(c, origin)
 	}
 	return err

@@ -17,8 +17,11 @@ func ReadArchitecture(c *config.Run) (model.Config, error) {
 		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and "+
 			"the model's folder in model.base", c.Model.Base)
 	}
-	if c.Model.Part == textPart {
+	switch c.Model.Part {
+	case config.PartText:
 		return checkpoint.ReadTextConfig(c.Model.Base)
+	case config.PartImages:
+		return checkpoint.ReadImageConfig(c.Model.Base)
 	}
 	return checkpoint.ReadConfig(c.Model.Base)
 }
@@ -32,12 +35,9 @@ func architectureDigest(arch model.Config) (ident.Digest, error) {
 	return ident.Hash("exp/architecture/1", map[string]any{"config": string(text)})
 }
 
-// textPart is the value of model.part for the language model inside a larger one.
-const textPart = "text"
-
 // OpenModel opens the weights of model.base, restricted to model.part.
 func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
-	if c.Model.Part == textPart {
+	if c.Model.Part == config.PartText {
 		return checkpoint.OpenTextFolder(c.Model.Base)
 	}
 	return checkpoint.OpenFolder(c.Model.Base)

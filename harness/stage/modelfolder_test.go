@@ -31,7 +31,7 @@ func TestTextPart(t *testing.T) {
 	plain, whole := filepath.Join(t.TempDir(), "plain"), t.TempDir()
 	checkpointtest.WriteFolder(t, be, m, plain, checkpoint.MergeOptions{DType: checkpoint.BF16})
 	insideLarger(t, plain, whole)
-	part := &config.Run{Model: config.Model{Init: "pretrained", Base: whole, Part: textPart}}
+	part := &config.Run{Model: config.Model{Init: "pretrained", Base: whole, Part: config.PartText}}
 	own := &config.Run{Model: config.Model{Init: "pretrained", Base: plain, Part: "whole"}}
 	if _, err := ReadArchitecture(&config.Run{Model: config.Model{Base: whole}}); err == nil || !strings.Contains(err.Error(), "model.part: text") {
 		t.Errorf("the whole model: %v", err)

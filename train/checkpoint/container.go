@@ -230,6 +230,9 @@ func (c *Container) wanted() func(name string) ([]int, bool) {
 	var conf model.Config
 	if c.Texts != "" {
 		conf, _ = ReadConfig(c.Texts)
+		if whole, err := ReadImageConfig(c.Texts); err == nil {
+			conf = whole
+		}
 	}
 	if conf.Layers > 0 {
 		layout, _ := model.Layout(conf, model.Heads{LM: true})
@@ -241,7 +244,7 @@ func (c *Container) wanted() func(name string) ([]int, bool) {
 		}
 	}
 	if conf.ReadsImages() {
-		tower, _ := readTower(c.Texts) // ReadConfig has read it
+		tower, _ := readTower(c.Texts) // ReadConfig or ReadImageConfig has read it
 		for _, t := range tower.Tensors() {
 			for _, prefix := range towerPrefixes() {
 				shapes[prefix+t.Name] = t.Shape

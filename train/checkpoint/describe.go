@@ -49,6 +49,11 @@ type DescribedTensor struct {
 // It returns an error if nothing is there.
 func Describe(path string) (*Description, error) { return describe(path, ReadConfig, OpenFolder) }
 
+// DescribeImages is Describe for a class whose images are read on request, with images.
+func DescribeImages(path string) (*Description, error) {
+	return describe(path, ReadImageConfig, OpenFolder)
+}
+
 // DescribeText is Describe for the text model inside a model of text and images. It leaves
 // out all other tensors.
 func DescribeText(dir string) (*Description, error) {
@@ -169,7 +174,8 @@ func (d *Description) config(dir string, read func(dir string) (model.Config, er
 	d.Config, d.Known, d.Class = c, err == nil, classIn(dir)
 	d.stop(err)
 	if d.Known {
-		d.Notes = append(append(append(d.Notes, Notes(c)...), fileNotes(dir)...), towerNotes(dir, c)...)
+		d.Notes = append(append(d.Notes, Notes(c)...), fileNotes(dir, c.ReadsImages())...)
+		d.Notes = append(d.Notes, towerNotes(dir, c)...)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestDescribeIgnoredSettings(t *testing.T) {
 		}
 	}
 	writeFile(t, filepath.Join(dir, "config.json"), edit(t, nil))
-	if list := fileNotes(dir); len(list) != 0 {
+	if list := fileNotes(dir, false); len(list) != 0 {
 		t.Errorf("a plain file has notes %q", list)
 	}
 }

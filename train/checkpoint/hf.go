@@ -41,7 +41,21 @@ func ReadConfig(path string) (model.Config, error) {
 	if err != nil {
 		return model.Config{}, err
 	}
-	return parseConfig(path, raw, true)
+	return parseConfig(path, raw, usual)
+}
+
+// ReadImageConfig is ReadConfig for a model of text and images of a class whose text part alone is read without a
+// request (Qwen3.5): its Config.Images is set. OpenFolder and OpenTower read its weights.
+func ReadImageConfig(path string) (model.Config, error) {
+	r, x, file, err := readWhole(path)
+	if err != nil {
+		return model.Config{}, err
+	}
+	if !x.asked {
+		return model.Config{}, &ConfigError{Path: file, Problems: []string{"images of this class are read anyway: " +
+			"leave out model.part or --part"}}
+	}
+	return r.imageConfig(file, x, x.inside)
 }
 
 // Limits of sizes: ten times as large as in any published model, small enough that products do
@@ -63,15 +77,26 @@ const (
 
 // ParseConfig is ReadConfig for the text of a config.json of a plain language model; errors
 // name path.
-func ParseConfig(path string, raw []byte) (model.Config, error) { return parseConfig(path, raw, false) }
+func ParseConfig(path string, raw []byte) (model.Config, error) {
+	return parseConfig(path, raw, textAlone)
+}
 
-// parseConfig is ParseConfig, with images also for a model of text and images.
-func parseConfig(path string, raw []byte, images bool) (model.Config, error) {
+// imageReading says of what classes images are read.
+type imageReading int
+
+const (
+	textAlone  imageReading = iota // of none
+	usual                          // of all that need no request
+	withImages                     // of all
+)
+
+// parseConfig is ParseConfig, also for models of text and images.
+func parseConfig(path string, raw []byte, images imageReading) (model.Config, error) {
 	r := settings{}
 	if err := json.Unmarshal(raw, &r.values); err != nil {
 		return model.Config{}, cmp.Or(standIn(path, raw), error(corrupt(path, "", "%s", jsonWords(err))))
 	}
-	if x, inside := r.imageClass(); images && x.tower != "" {
+	if x, inside := r.imageClass(); x.tower != "" && (images == withImages || images == usual && !x.asked) {
 		return r.imageConfig(path, x, inside)
 	}
 	return r.config(path)

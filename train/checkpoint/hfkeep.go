@@ -22,7 +22,7 @@ type Origin struct {
 	// is in files of ranks.
 	ShardBytes int64
 
-	// Of a model of text and images that is read whole:
+	// Of a model of text and images:
 	Path      string            // of the weights, whose vision tower is kept
 	Names     map[string]string // of tensors in the files, by their names here
 	Processor map[string][]byte // files of the processors of images and videos, kept byte for byte
@@ -52,7 +52,7 @@ func ReadOrigin(path string) (*Origin, error) {
 	if len(sizes) > 1 {
 		o.ShardBytes = slices.Max(slices.Collect(maps.Values(sizes)))
 	}
-	if !wholeClass(raw) {
+	if tower, _ := towerClass(raw); !tower {
 		return o, nil
 	}
 	o.Path, o.Names, o.Turned = path, map[string]string{}, t.turned
@@ -67,10 +67,10 @@ func ReadOrigin(path string) (*Origin, error) {
 // stay where and as they were written, and both spellings of types and rotary positions are
 // present afterwards. It falls back to a new file if the old class does not support c.
 func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byte, error) {
-	switch whole := wholeClass(old); {
-	case whole && c.ReadsImages():
+	switch {
+	case c.ReadsImages():
 		return wholeJSON(old, c, dtype)
-	case whole:
+	case wholeClass(old):
 		return configJSON(c, dtype, endIDs) // of the text part
 	}
 	old = unquantized(textPartJSON(old))

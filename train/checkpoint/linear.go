@@ -190,28 +190,32 @@ func textPartJSON(raw []byte) []byte {
 	return raw
 }
 
-// partNotes returns notes on parts of a model that are not read.
-func (r *settings) partNotes() (list []string) {
+// furtherLinear is the number of layers of Qwen3.5 that predict further tokens.
+const furtherLinear = "mtp_num_hidden_layers"
+
+// partNotes returns notes on parts of a model that are not read; images says that images are.
+func (r *settings) partNotes(images bool) (list []string) {
 	class, kind := r.classNamed()
 	part, inside := r.textPart()
 	if r.asLlama() != r {
 		list = append(list, "the block of this class is Llama's: written weights are a plain LlamaForCausalLM")
 	}
-	if inside {
+	if inside && !images {
 		if class == "" {
 			class = kind
 		}
 		list = append(list, fmt.Sprintf("this is the text part of %s: the vision tower is left out, and written "+
-			"weights are a plain %s", class, strings.Trim(string(part.values["architectures"]), `["]`)))
+			"weights are a plain %s; model.part: images (--part images) reads both and writes both", class,
+			strings.Trim(string(part.values["architectures"]), `["]`)))
 	}
-	if n := 0; part.maybe("mtp_num_hidden_layers", &n) && n > 0 {
+	if n := 0; part.maybe(furtherLinear, &n) && n > 0 {
 		list = append(list, "the layers that predict further tokens (mtp) are left out")
 	}
 	return list
 }
 
 // textOnly renames tensors of models with linear attention: below language_model to those of a plain
-// language model, and drops the vision tower and the layers that predict further tokens.
+// language model. It drops the layers that predict further tokens, and lays the vision tower aside.
 func (t *Tensors) textOnly() error {
 	linear := false
 	for name := range t.where {
@@ -224,10 +228,15 @@ func (t *Tensors) textOnly() error {
 		return err
 	}
 	return t.rename(func(name string) (string, bool) {
-		for _, part := range []string{"mtp.", "model.visual.", "visual."} {
-			if strings.HasPrefix(name, part) {
-				return "", false
+		if _, tower := towerName(name); tower {
+			if t.tower == nil {
+				t.tower = map[string]place{}
 			}
+			t.tower[name] = t.where[name]
+			return "", false
+		}
+		if strings.HasPrefix(name, "mtp.") {
+			return "", false
 		}
 		if rest, ok := strings.CutPrefix(name, "model.language_model."); ok {
 			return backbonePrefix + rest, true

@@ -207,7 +207,15 @@ func (s streamed) fold(rows int) (*model.Fold, error) {
 
 // prove reads back the folder written from sources.
 func (x Trained) prove(dir string, plain []Source, heads map[string][]Source) error {
-	c, err := ReadConfig(dir)
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil {
+		return err
+	}
+	images := usual
+	if x.Config.ReadsImages() {
+		images = withImages
+	}
+	c, err := parseConfig(filepath.Join(dir, configFile), raw, images)
 	if err != nil {
 		return err
 	}

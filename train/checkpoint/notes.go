@@ -33,8 +33,8 @@ func Notes(c model.Config) []string {
 }
 
 // fileNotes returns notes on settings of a folder's config.json that have no effect here
-// but do in other programs, or in transformers during training.
-func fileNotes(dir string) []string {
+// but do in other programs, or in transformers during training; images says that images are read.
+func fileNotes(dir string, images bool) []string {
 	r := settings{}
 	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
 	if err != nil || json.Unmarshal(raw, &r.values) != nil {
@@ -56,7 +56,7 @@ func fileNotes(dir string) []string {
 				geluTanh)
 		}
 	}
-	list = append(append(list, r.partNotes()...), r.nextTokenNote()...)
+	list = append(append(list, r.partNotes(images)...), r.nextTokenNote()...)
 	if r.mxfp4() {
 		note("the experts' weights are MXFP4 in the files: here they are BF16 with the same values, and written so")
 	}

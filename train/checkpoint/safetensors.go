@@ -23,6 +23,8 @@ type Tensors struct {
 	opaque []string
 	// turned says that experts of a model of text and images are stored with rows of what goes in.
 	turned bool
+	// tower has the tensors of a vision tower that is left out (textOnly).
+	tower map[string]place
 }
 
 // OpenFile opens a safetensors file and checks its header. It adds "model." to the names of

@@ -24,6 +24,8 @@ type imageClass struct {
 	flat     bool                 // settings of the text model may lie next to vision_config (transformers 4)
 	complete func(text *settings) // makes the settings those of its class; may be nil
 	tower    vision.Kind          // of images; empty: only the text part is read
+	// asked says that images are read on request, and the text part without it; deep features leave no such tower.
+	asked bool
 }
 
 func imageClasses() []imageClass {
@@ -43,6 +45,10 @@ func imageClasses() []imageClass {
 			tower: vision.Qwen3VL},
 		{class: "Qwen3VLMoeForConditionalGeneration", kind: "qwen3_vl_moe", inside: "Qwen3MoeForCausalLM",
 			sections: qwen, complete: normalized, tower: vision.Qwen3VL},
+		{class: "Qwen3_5ForConditionalGeneration", kind: "qwen3_5", inside: "Qwen3_5ForCausalLM",
+			tower: vision.Qwen3VL, asked: true},
+		{class: "Qwen3_5MoeForConditionalGeneration", kind: "qwen3_5_moe", inside: "Qwen3_5MoeForCausalLM",
+			tower: vision.Qwen3VL, asked: true},
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
 			flat: true, complete: evenHeads},
 		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm,
@@ -88,6 +94,10 @@ func (r *settings) holdsText() bool {
 // text returns the settings of the text model.
 func (x imageClass) text(r *settings, inside string) *settings {
 	text := r.inner("text_config")
+	if x.asked && text != nil {
+		text, _ = r.textPart()
+		return text
+	}
 	if text == nil && x.flat {
 		text = &settings{values: maps.Clone(r.values)}
 		maps.DeleteFunc(text.values, func(key string, _ json.RawMessage) bool {
@@ -186,7 +196,9 @@ func readText(path string) (text *settings, class, inside string, err error) {
 	if inside == "" {
 		var classes []string
 		for _, x := range imageClasses() {
-			classes = append(classes, x.class)
+			if !x.asked {
+				classes = append(classes, x.class)
+			}
 		}
 		return refuse("architecture is %s, not %s: it has no text part to extract", class,
 			strings.Join(classes, " or "))

@@ -35,6 +35,9 @@ func OpenTower(path string) (*Tensors, error) {
 	if err != nil {
 		return nil, err
 	}
+	if t.tower != nil {
+		t.where = t.tower
+	}
 	err = t.rename(towerName)
 	if err == nil && len(t.where) == 0 {
 		err = &Error{Op: "read", Path: path, Err: errors.New("no tensor is below visual: there is no vision tower"),

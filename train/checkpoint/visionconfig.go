@@ -63,7 +63,7 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 	if text == nil {
 		text = r // settings of transformers 4 lie next to vision_config
 	}
-	three := x.tower == vision.Qwen3VL
+	three := x.tower == vision.Qwen3VL // Qwen3.5, too
 	var list []int
 	interleaved := three
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
@@ -86,8 +86,11 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 		}
 		r.take(key, in)
 	}
-	if list == nil && three {
-		list = []int{24, 20, 20} // transformers' default
+	switch { // transformers' defaults
+	case list == nil && x.asked:
+		list = []int{11, 11, 10}
+	case list == nil && three:
+		list = []int{24, 20, 20}
 	}
 	if len(list) != 3 {
 		r.problem("mrope_section is %v: positions of images need three numbers of rotary pairs", list)
@@ -129,6 +132,12 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		c.Deep = []int{8, 16, 24}
 		in.get("num_position_embeddings", &positions)
 		in.get("deepstack_visual_indexes", &c.Deep)
+		if x.asked {
+			if in.has("deepstack_visual_indexes") && len(c.Deep) > 0 {
+				in.problem("deepstack_visual_indexes is %v: transformers ignores that in this class", c.Deep)
+			}
+			c.Deep = nil
+		}
 		in.wide(&c)
 		if c.Side = int(math.Sqrt(float64(positions))); c.Side < 1 || c.Side*c.Side != positions {
 			in.problem("num_position_embeddings is %d, no square number", positions)
@@ -203,14 +212,30 @@ func readWhole(path string) (r *settings, x imageClass, file string, err error) 
 	return r, x, file, nil
 }
 
-// wholeClass reports whether a config.json is of a class whose images are read.
-func wholeClass(raw []byte) bool {
-	r := settings{}
-	if json.Unmarshal(raw, &r.values) != nil {
+// ImagesOnRequest reports whether a model at a path is of a class whose images are read on request alone.
+func ImagesOnRequest(path string) bool {
+	raw, err := readSmall(filepath.Join(TextsFolder(path), configFile), maxConfig)
+	if err != nil {
 		return false
 	}
+	_, asked := towerClass(raw)
+	return asked
+}
+
+// towerClass reports whether a config.json is of a class whose images are read, and whether they are only on request.
+func towerClass(raw []byte) (tower, asked bool) {
+	r := settings{}
+	if json.Unmarshal(raw, &r.values) != nil {
+		return false, false
+	}
 	x, _ := r.imageClass()
-	return x.tower != ""
+	return x.tower != "", x.asked
+}
+
+// wholeClass reports whether a config.json is of a class whose images are read without a request.
+func wholeClass(raw []byte) bool {
+	tower, asked := towerClass(raw)
+	return tower && !asked
 }
 
 // ReadVision returns the vision tower of a model of text and images at a path, and how images become its patches:
@@ -264,7 +289,7 @@ func ImageToken(path string) (int32, error) {
 }
 
 // wholeJSON returns the config.json of a model of text and images for weights of type dtype and a language model of
-// configuration c: all keys stay, and types that are named change.
+// configuration c: all keys stay, types that are named change, and no layers predict further tokens.
 func wholeJSON(old []byte, c model.Config, dtype DType) ([]byte, error) {
 	r := settings{}
 	if err := json.Unmarshal(old, &r.values); err != nil {
@@ -284,7 +309,11 @@ func wholeJSON(old []byte, c model.Config, dtype DType) ([]byte, error) {
 		set[key] = v
 	}
 	if text := r.inner("text_config"); text != nil {
-		raw, err := setKeys(r.values["text_config"], typed(text))
+		own := typed(text)
+		if text.has(furtherLinear) {
+			own[furtherLinear] = 0
+		}
+		raw, err := setKeys(r.values["text_config"], own)
 		if err != nil {
 			return nil, err
 		}
@@ -294,7 +323,7 @@ func wholeJSON(old []byte, c model.Config, dtype DType) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, err := parseConfig(configFile, raw, true)
+	got, err := parseConfig(configFile, raw, withImages)
 	if err != nil {
 		return nil, err
 	}

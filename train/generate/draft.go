@@ -147,11 +147,17 @@ func (d *drafter) look(s *schedule, q *sequence) {
 	d.join(s, q.req)
 	d.follow(q)
 	q.draft, q.match = d.text.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
-	image := slices.IndexFunc(q.draft, func(token int32) bool { return int(token) >= d.vocab })
-	if image >= 0 && d.vocab > 0 { // which is never drawn
-		q.draft = q.draft[:image]
-	}
+	q.draft = d.drawable(q.draft)
 	q.chance = d.chance(q.match)
+}
+
+// drawable returns a draft up to the first token of an image, which is never drawn.
+func (d *drafter) drawable(draft []int32) []int32 {
+	image := slices.IndexFunc(draft, func(token int32) bool { return int(token) >= d.vocab })
+	if image >= 0 && d.vocab > 0 {
+		return draft[:image]
+	}
+	return draft
 }
 
 // join puts the prompt of a request into the text, and its completions that have ended.

@@ -30,6 +30,14 @@ func families() map[string]model.Config {
 		"qwen3-vl": with(func(c *model.Config) {
 			c.QKNorm, c.Images = true, model.ImageSettings{Sections: [3]int{2, 2, 2}, Interleaved: true, Deep: 2}
 		}),
+		"qwen3.5 images": with(func(c *model.Config) {
+			recurrent(c, []bool{true, false})
+			c.Rotary, c.Images = 6, model.ImageSettings{Sections: [3]int{1, 1, 1}, Interleaved: true}
+		}),
+		"qwen3-vl-moe": with(func(c *model.Config) {
+			c.QKNorm, c.Images = true, model.ImageSettings{Sections: [3]int{2, 2, 2}, Interleaved: true, Deep: 1}
+			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true}
+		}),
 		"mistral": with(func(c *model.Config) { c.Window, c.Windowed = 7, []bool{true, true} }),
 		"qwen2 window": with(func(c *model.Config) {
 			c.QKVBias, c.Window, c.Windowed = true, 20, []bool{false, true}

@@ -89,6 +89,20 @@ func TestImagesRestart(t *testing.T) {
 	}
 }
 
+// Drafts end before an image.
+func TestDraftsOfImages(t *testing.T) {
+	draft := []int32{3, 18, 19, 4}
+	if got := (&drafter{vocab: 19}).drawable(draft); !slices.Equal(got, draft[:2]) {
+		t.Errorf("draft %v", got)
+	}
+	if got := (&drafter{vocab: 20}).drawable(draft); !slices.Equal(got, draft) {
+		t.Errorf("draft %v of text", got)
+	}
+	if got := (&drafter{}).drawable(draft); !slices.Equal(got, draft) {
+		t.Errorf("draft %v without images", got)
+	}
+}
+
 // A prompt must not end within an image, and prompts with images have no scores of their own.
 func TestImagesRefused(t *testing.T) {
 	be := ref.New[float32]()
@@ -107,5 +121,13 @@ func TestImagesRefused(t *testing.T) {
 	}
 	if err := e.Check(&Ask{Request: reqs[0], Params: p, Prompted: true}); err == nil {
 		t.Error("no error")
+	}
+	text := newModel(t, be, families()["mistral"])
+	e = newEngine(t, be, text, Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96})
+	for _, id := range []int32{-1, int32(text.Config.Vocab)} {
+		beyond := rollout.Request{Prompt: []int32{1, id, 2}, Seeds: []uint64{1}}
+		if err := e.Check(&Ask{Request: beyond, Params: p}); err == nil {
+			t.Errorf("a model of text takes token %d of %d", id, text.Config.Vocab)
+		}
 	}
 }

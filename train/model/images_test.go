@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/kernels"
@@ -88,9 +89,134 @@ func TestPlaces(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || next != 9 {
 		t.Errorf("next %d, -want +got:\n%s", next, diff)
 	}
+	// A tall image, the first again behind the last token of the vocabulary, and pieces of it around text: each piece
+	// lies where the whole image would.
+	g = newGallery(c, [2]int{2, 1})
+	m.SetImages(g)
+	id := g.images[0].First
+	got, next = m.Places([]int32{id, id + 1, int32(c.Vocab) - 1, id, id + 1, id, 3, id + 1, 4})
+	want = []Place{{0, 0, 0}, {0, 1, 0}, {2, 2, 2}, {3, 3, 3}, {3, 4, 3}, {5, 5, 5}, {7, 7, 7}, {8, 9, 8}, {10, 10, 10}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 11 {
+		t.Errorf("next %d, -want +got:\n%s", next, diff)
+	}
 	if list, next := m.Places([]int32{1, 2}); list != nil || next != 2 {
 		t.Errorf("text has places %v up to %d", list, next)
 	}
+}
+
+// The table of cosines reaches to the largest position, of whichever axis.
+func TestTurnsOfFarPlaces(t *testing.T) {
+	c := variants["qwen2.5-vl"]
+	be := ref.New[float64]()
+	for axis := range 3 {
+		m, err := New(be, c, Heads{LM: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: 4, Sequences: 1}, KeepNothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		m.turnRows(&ws.images, []Place{{}}) // a small table, which grows
+		var p Place
+		p[axis] = ropeStep
+		m.turnRows(&ws.images, []Place{p})
+		freq, _ := c.Frequencies(c.RopeTheta, c.Rope, 0)
+		for pair, f := range freq {
+			want := 1.0
+			if c.Images.section(pair) == axis {
+				want = math.Cos(ropeStep * f)
+			}
+			if got := ws.images.cosines[pair]; got != want {
+				t.Errorf("axis %d, pair %d: cosine %g, want %g", axis, pair, got, want)
+			}
+		}
+	}
+}
+
+// Each of the first layers adds its own features to rows of images, and leaves every bit of rows of text, also the sign
+// of 0.
+func TestDeepFeatures(t *testing.T) {
+	c := variants["qwen3-vl"]
+	be := ref.New[float32]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := imageBatch(m)
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	ws.Load(b)
+	m.showImages(ws)
+	for l := range c.Layers {
+		delta, scratch := make([]float32, ws.n*c.Width), make([]float32, ws.n*c.Width)
+		for i := range delta {
+			delta[i] = float32(math.Copysign(0, -1))
+		}
+		m.deepen(&ws.images, l, kernels.Host(delta), kernels.Host(scratch))
+		for i, v := range delta {
+			want := float32(math.Copysign(0, -1))
+			if id := ws.ids.host[i/c.Width]; int(id) >= c.Vocab && l < c.Images.Deep {
+				im := m.images.Of(id)
+				row := (1+l)*im.Tokens() + int(id-im.First)
+				want = m.images.Features(be, im)[row*c.Width+i%c.Width]
+			}
+			if math.Float32bits(v) != math.Float32bits(want) {
+				t.Fatalf("layer %d, row %d: %g, want %g", l, i/c.Width, v, want)
+			}
+		}
+	}
+}
+
+func TestImpossibleImageSettings(t *testing.T) {
+	for want, s := range map[string]ImageSettings{
+		"sections [1 1 1] are 3 rotary pairs, a head has 4": {Sections: [3]int{1, 1, 1}},
+		"sections [2 2 1] are 5 rotary pairs, a head has 4": {Sections: [3]int{2, 2, 1}},
+		"a section of -1 rotary pairs":                      {Sections: [3]int{5, -1, 0}},
+		"features are added after 4 of 3 layers":            {Sections: [3]int{2, 1, 1}, Deep: 4},
+		"features are added after -1 of 3 layers":           {Sections: [3]int{2, 1, 1}, Deep: -1},
+	} {
+		c := variants["qwen3-vl"]
+		if err := c.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.Images = s
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", s, err, want)
+		}
+	}
+}
+
+// Features of another shape are a fault of the program.
+func TestFeaturesOfAnotherShape(t *testing.T) {
+	c := variants["qwen3-vl"]
+	be := ref.New[float32]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := imageBatch(m)
+	g := m.images.(*gallery)
+	g.features[0] = append(g.features[0], make([]float32, c.Width)...)
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	defer func() {
+		if recover() == nil {
+			t.Error("a row of features too many is taken")
+		}
+	}()
+	ws.Load(b)
+	m.showImages(ws)
 }
 
 // Qwen2.5-VL's pairs turn by time, then height, then width; in Qwen3-VL the three take turns as long as each has some.
@@ -115,7 +241,7 @@ func TestSections(t *testing.T) {
 
 // An image of one token with the features of a token of text computes what that token does.
 func TestImageOfOneTokenIsAToken(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
 		c := variants[name]
 		be := ref.New[float32]()
 		m, err := New(be, c, Heads{LM: true}, false)
@@ -154,7 +280,7 @@ func TestImageOfOneTokenIsAToken(t *testing.T) {
 
 // A sequence with images has the same bits alone, packed with others and behind a shared prompt, in both classes.
 func TestImagesPacked(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
 		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 			c := variants[name]
 			be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})

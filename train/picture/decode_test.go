@@ -44,6 +44,27 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// A chunk of odd length before the frame has a byte more (RIFF).
+func TestWebPWithAnOddChunk(t *testing.T) {
+	for _, f := range readGolden(t).Files {
+		if !isWebP(f.Data) || string(f.Data[12:16]) != "VP8 " {
+			continue
+		}
+		want, err := decode(f.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := append([]byte(nil), f.Data[:12]...)
+		data = append(append(data, "NOTE\x03\x00\x00\x00abc\x00"...), f.Data[12:]...)
+		got, err := decode(data)
+		if err != nil || !bytes.Equal(got.pix, want.pix) {
+			t.Fatalf("%s behind a chunk of 3 bytes: %v, or other pixels", f.Name, err)
+		}
+		return
+	}
+	t.Fatal("no WebP file of one chunk")
+}
+
 // Half a file is an error that names the format.
 func TestCutFilesAreRefused(t *testing.T) {
 	for _, f := range readGolden(t).Files {

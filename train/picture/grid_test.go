@@ -27,6 +27,8 @@ func TestGrid(t *testing.T) {
 		{"shrunk", small, 420, 110, 2, 6},
 		// β = √(1000·50/3136) = 3.99: ⌊1000/3.99/28⌋ = 8, and 50/3.99/28 = 0.45 becomes 1
 		{"shrunk to a token's height", small, 1000, 50, 2, 16},
+		// round(54/28)·round(60/28) = 2·2 tokens are 3136 pixels, not too many
+		{"just small enough", small, 54, 60, 4, 4},
 		{"200 to 1", NewSettings(), 5600, 28, 2, 400},
 	} {
 		rows, columns, err := tt.s.Grid(tt.width, tt.height)

@@ -84,11 +84,25 @@ func fromEXIF(data []byte) (turn, bool) {
 		if len(entries) < 12 {
 			break
 		}
-		kind, count := order.Uint16(entries[2:]), order.Uint32(entries[4:])
-		if order.Uint16(entries) == 274 && kind == 3 && count == 1 {
-			return turn(order.Uint16(entries[8:])), true
+		count := order.Uint32(entries[4:])
+		if v, ok := wholeNumber(order, entries); ok && order.Uint16(entries) == 274 && count == 1 {
+			return v, true
 		}
 		entries = entries[12:]
+	}
+	return 0, false
+}
+
+// wholeNumber returns the value of a directory's entry of one of the types that Pillow makes whole numbers, though
+// EXIF has only the first for orientations: SHORT and SSHORT, LONG and SLONG, SBYTE.
+func wholeNumber(order binary.ByteOrder, entry []byte) (v turn, ok bool) {
+	switch order.Uint16(entry[2:]) {
+	case 3, 8:
+		return turn(order.Uint16(entry[8:])), true
+	case 4, 9:
+		return turn(order.Uint32(entry[8:])), true
+	case 6:
+		return turn(entry[8]), true
 	}
 	return 0, false
 }

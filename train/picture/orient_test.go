@@ -33,6 +33,11 @@ func TestTurnByHand(t *testing.T) {
 	}
 }
 
+// typed changes the type and the count of the first entry of little-endian TIFF data.
+func typed(data string, kind, count byte) string {
+	return data[:12] + string([]byte{kind, 0, count}) + data[15:]
+}
+
 func TestFromEXIF(t *testing.T) {
 	little := "II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"
 	big := "MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00\x03\x00\x00"
@@ -42,6 +47,10 @@ func TestFromEXIF(t *testing.T) {
 		ok   bool
 	}{
 		{little, 6, true}, {big, 3, true}, {"Exif\x00\x00" + big, 3, true},
+		// As Pillow 13 reads them: LONG, SLONG, SSHORT and SBYTE are turned, too, BYTE and two SHORTs are not.
+		{typed(little, 4, 1), 6, true}, {typed(little, 9, 1), 6, true}, {typed(little, 8, 1), 6, true},
+		{typed(little, 6, 1), 6, true}, {typed(little, 1, 1), 0, false}, {typed(little, 3, 2), 0, false},
+		{"MM\x00*\x00\x00\x00\x08\x00\x01\x01\x12\x00\x04\x00\x00\x00\x01\x00\x00\x00\x08", 8, true},
 		{little[:20], 0, false}, {"", 0, false}, {"II*\x00\xff\xff\xff\xff", 0, false},
 	} {
 		if got, ok := fromEXIF([]byte(tt.data)); got != tt.want || ok != tt.ok {

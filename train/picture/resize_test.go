@@ -41,6 +41,23 @@ func TestResizeByHand(t *testing.T) {
 	}
 }
 
+// Weights have the most bits that an int16 holds, and no more than 22 (torch's PRECISION_BITS).
+func TestBitsOfWeights(t *testing.T) {
+	for in, want := range map[int]int{
+		2:       14, // the largest weight is 1, and 2^15 is more than an int16 holds
+		200_000: 22, // the largest is about 10^-5
+	} {
+		a := newAxis(in, 2)
+		most := int32(0)
+		for _, k := range a.k {
+			most = max(most, k)
+		}
+		if a.shift != want || most >= 1<<15 {
+			t.Errorf("%d to 2: %d bits, the largest weight is %d", in, a.shift, most)
+		}
+	}
+}
+
 // An image of one colour keeps it whatever the sizes: the weights of a sample add up to 1, near enough.
 func FuzzResizeKeepsColour(f *testing.F) {
 	f.Add(uint16(3), uint16(5), uint8(255))

@@ -202,7 +202,7 @@ func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
 	side := int(math.Ceil(math.Sqrt(float64(patches))))
 	side = max(1, (side+c.Merge-1)/c.Merge) * c.Merge
 	x := &pass{Tower: &Tower{Config: c}, rows: side, columns: side, n: side * side}
-	for t, k := range x.plan(float, operand).lengths() {
+	for t, k := range x.plan(float, operand, tokensAtOnce).lengths() {
 		n += int64(k) * int64(t.Size())
 	}
 	return n

@@ -55,13 +55,18 @@ func (t *Tower) Encode(be kernels.Backend, p picture.Patches) []float32 {
 
 // EncodeInto is Encode into host memory of type F32 or F64.
 func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Buffer) {
+	t.encode(be, p, out, tokensAtOnce)
+}
+
+// encode is EncodeInto with so many tokens at once, which do not change a bit.
+func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer, atOnce int) {
 	c, be := t.Config, whole(be)
 	if p.Rows < 1 || p.Columns < 1 || p.Rows%c.Merge != 0 || p.Columns%c.Merge != 0 ||
 		len(p.Values) != p.Rows*p.Columns*c.pixels() {
 		panic("vision: patches of another tower")
 	}
 	x := &pass{Tower: t, be: be, rows: p.Rows, columns: p.Columns, n: p.Rows * p.Columns}
-	r := x.plan(be.Float(), be.Operand())
+	r := x.plan(be.Float(), be.Operand(), atOnce)
 	owned, err := r.take(be, kernels.ActivationRoom)
 	if err != nil {
 		panic(err)
@@ -81,11 +86,11 @@ func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Bu
 	be.Sync()
 }
 
-// plan lists the memory of the pass.
-func (x *pass) plan(f, o kernels.DType) (r rooms) {
+// plan lists the memory of the pass, of so many tokens at once.
+func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	c, N := x.Config, x.n
 	C, U := c.Width, c.unit()
-	x.step = min(N, tokensAtOnce*U)
+	x.step = min(N, atOnce*U)
 	wide := x.step * max(C, c.pixels())
 	x.whole = c.segments([][]int32{count(N)})
 	if c.Window > 0 {

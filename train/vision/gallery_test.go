@@ -155,6 +155,24 @@ func TestGalleryKeepsWhatWasUsedLast(t *testing.T) {
 	}
 }
 
+// The image that was used last is kept even if it takes more room than there is.
+func TestGalleryKeepsALargeImage(t *testing.T) {
+	be := openCPU(t, 1, kernels.F32)
+	g := NewGallery(0, small(), open(t, be, tiny(Qwen2VL), kernels.F32), 1)
+	f := &counted{raw: drawing(t, 8, 8, 1)}
+	im, err := g.Add("large", 8, 8, f.read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := g.Features(be, im), g.Features(be, im); !slices.Equal(a, b) || f.reads != 1 {
+		t.Errorf("read %d times, equal features: %v", f.reads, slices.Equal(a, b))
+	}
+	other := model.Image{First: im.First, Rows: im.Rows * im.Columns, Columns: 1}
+	if got := caught(func() { g.Features(be, other) }); got == nil {
+		t.Error("an image of another shape has features")
+	}
+}
+
 func TestGalleryReportsUnreadableImages(t *testing.T) {
 	c := tiny(Qwen2VL)
 	be := openCPU(t, 1, kernels.F32)
@@ -167,6 +185,7 @@ func TestGalleryReportsUnreadableImages(t *testing.T) {
 		"lost":         {&counted{err: lost}, "lost"},
 		"no image":     {&counted{raw: []byte("text")}, ""},
 		"other size":   {&counted{raw: drawing(t, 8, 12, 1)}, "6×4 patches, not 4×4"},
+		"turned":       {&counted{raw: drawing(t, 4, 16, 1)}, "8×2 patches, not 4×4"},
 		"cut short":    {&counted{raw: drawing(t, 8, 8, 1)[:60]}, ""},
 		"empty":        {&counted{}, ""},
 		"header alone": {&counted{raw: drawing(t, 8, 8, 1)[:33]}, ""},

@@ -61,6 +61,10 @@ func TestLearnedPositions(t *testing.T) {
 	if want := []float64{5, 5.5, 6, 6.5, 7}; !slices.Equal(out, want) {
 		t.Errorf("positions %v, want %v", out, want)
 	}
+	out = make([]float64, 4)
+	if c.positions(out, table, 2, 2, 0, 4); !slices.Equal(out, []float64{0, 2, 20, 22}) {
+		t.Errorf("2×2 patches are at %v, not in the corners", out)
+	}
 	out = make([]float64, 1)
 	if c.positions(out, table, 1, 1, 0, 1); out[0] != 0 {
 		t.Errorf("a single patch is at %g, not at the first position", out[0])

@@ -252,6 +252,22 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// Feed-forward blocks and mergers that take a few tokens at once compute what they compute with all.
+func TestTokensAtOnce(t *testing.T) {
+	for _, kind := range kinds() {
+		c, be := tiny(kind), openCPU(t, 2, kernels.F32)
+		x := open(t, be, c, kernels.F32)
+		p := picturedAs(c, 6, 10, 1)
+		want := x.Encode(be, p)
+		for _, atOnce := range []int{1, 4, 14} { // of 15
+			got := make([]float32, len(want))
+			if x.encode(be, p, kernels.Host(got), atOnce); !slices.Equal(got, want) {
+				t.Errorf("%s, %d tokens at once: other bits", kind, atOnce)
+			}
+		}
+	}
+}
+
 func TestImpossibleTowers(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"0 layers":              func(c *Config) { c.Layers = 0 },
@@ -272,6 +288,9 @@ func TestImpossibleTowers(t *testing.T) {
 	c := tiny(Qwen3VL)
 	if c.Deep = []int{1, 1}; c.Validate() == nil {
 		t.Error("a layer twice")
+	}
+	if c.Deep = []int{2}; c.Validate() == nil {
+		t.Error("layer 2 of two")
 	}
 	c = tiny(Qwen2VL)
 	be := openCPU(t, 1, kernels.F32)

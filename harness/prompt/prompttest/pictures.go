@@ -65,7 +65,11 @@ func PictureFolder(t *testing.T, conf string) string {
 	dir := ModelFolder(t, false, map[string]string{"config.json": conf,
 		"preprocessor_config.json": PictureProcessor, "chat_template.jinja": pictureTemplate,
 		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
-	c, err := checkpoint.ReadConfig(dir)
+	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
+	if checkpoint.ImagesOnRequest(dir) { // Qwen3.5
+		read, text, vision = checkpoint.ReadImageConfig, "model.language_model.", "model.visual."
+	}
+	c, err := read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +80,10 @@ func PictureFolder(t *testing.T, conf string) string {
 	shapes := map[string][]int{}
 	list, _ := model.Layout(c, model.Heads{LM: true})
 	for _, x := range list {
-		shapes[x.Name] = x.Shape
+		shapes[strings.Replace(x.Name, "model.", text, 1)] = x.Shape
 	}
 	for _, x := range tower.Tensors() {
-		shapes["visual."+x.Name] = x.Shape
+		shapes[vision+x.Name] = x.Shape
 	}
 	writeWaves(t, filepath.Join(dir, "model.safetensors"), shapes)
 	return dir

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 import transformers
 from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
-                          Qwen2VLForConditionalGeneration, Qwen3VLConfig, Qwen3VLForConditionalGeneration,
-                          Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
+                          Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
+                          Qwen3_5MoeConfig, Qwen3_5MoeForConditionalGeneration, Qwen3VLConfig,
+                          Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
 
 torch.set_default_dtype(torch.float64)
 torch.float32 = torch.float = torch.float64  # transformers widens some values to float32: here nothing narrows
@@ -108,6 +109,16 @@ def models():
         text_config=dict(TEXT, head_dim=16, rope_parameters=rope, num_experts=4, num_experts_per_tok=2,
                          moe_intermediate_size=10, decoder_sparse_step=1, mlp_only_layers=[1]),
         tie_word_embeddings=False, **IDS, vision_config=vision)
+    del vision["deepstack_visual_indexes"]
+    rope = dict(rope, partial_rotary_factor=0.5, mrope_section=[3, 2, 1])
+    linear = dict(TEXT, head_dim=24, rope_parameters=rope, linear_num_key_heads=2, linear_num_value_heads=4,
+                  linear_key_head_dim=12, linear_value_head_dim=10, linear_conv_kernel_dim=4,
+                  layer_types=["linear_attention", "full_attention", "linear_attention"])
+    yield "qwen3.5", Qwen3_5ForConditionalGeneration, Qwen3_5Config(
+        text_config=linear, tie_word_embeddings=True, **IDS, vision_config=vision)
+    yield "qwen3.5-moe", Qwen3_5MoeForConditionalGeneration, Qwen3_5MoeConfig(
+        text_config=dict(linear, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=10,
+                         shared_expert_intermediate_size=6), tie_word_embeddings=False, **IDS, vision_config=vision)
 
 
 def main():
@@ -140,7 +151,8 @@ def main():
                                   *IDS) if k in c}
         keep["architectures"] = [cls.__name__]
         for part in ("text_config", "vision_config"):
-            keep[part] = {k: v for k, v in keep[part].items() if k in GENERATING}
+            known = GENERATING | LINEAR if "linear_conv_kernel_dim" in keep[part] else GENERATING
+            keep[part] = {k: v for k, v in keep[part].items() if k in known}
         out["models"].append({"name": name, "config": keep, "images": images, "tokens": tokens, "rows": rows,
                               "logits": [logits[r].tolist() for r in rows]})
     print(json.dumps(out))
@@ -153,6 +165,8 @@ GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_ty
                           "deepstack_visual_indexes", "initializer_range", "dtype", "num_experts",
                           "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
                           "norm_topk_prob", "num_local_experts"}
+LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_heads", "linear_num_value_heads",
+          "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"}
 
 
 def features(got):
