@@ -222,7 +222,7 @@ func imageKeys() []Key {
 	return []Key{
 		{Path: "data.image_key", Kind: String, Default: is("images"), Stages: at(Prepare), Late: true,
 			Pattern: pattern("the name of a column, or none", `.+`),
-			When:    []Clause{only("task.kind", fromFiles()...)},
+			When:    []Clause{only("task.kind", illustrated()...)},
 			Help: "column of the files with the images of a row (verl's image_key): a list, or one, of {bytes, " +
 				"path}, paths from the data file's folder, data: URLs or base64; each <image> in the prompt stands " +
 				"for one; none leaves images out"},

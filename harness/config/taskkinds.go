@@ -9,6 +9,7 @@ type taskKind struct {
 
 	files     bool // problems are read from files: it cannot make any
 	part      bool // a mixed task may have such problems, from files or made
+	images    bool // problems of files may show images
 	columns   bool // files may have further columns for the reward (data.keep)
 	oneAnswer bool // problems have one right answer, which completions give in a place of its own
 	optimum   bool // it defines the reward itself, of answers so few that the best policy is known
@@ -61,7 +62,7 @@ func taskKinds() []taskKind {
     arguments: 3
     largest_number: 7
     hidden_tests: 6`},
-		{name: "math", files: true, part: true, columns: true, oneAnswer: true,
+		{name: "math", files: true, images: true, part: true, columns: true, oneAnswer: true,
 			grader: func(t *Task) string { return t.Math.Grader },
 			stages: at(Train, EvalScore), keys: mathKeys, prompt: 512, answer: 512, starter: `
   math: {grader: exp}       # the answer after the last \boxed, ####, or "the answer is"`},
@@ -70,13 +71,13 @@ func taskKinds() []taskKind {
   code:                     # programs, which the sandbox runs (exp sandbox check)
     cpu_limit: 10s
     mem_limit: 512MiB`},
-		{name: "instructions", files: true, part: true, columns: true,
+		{name: "instructions", files: true, images: true, part: true, columns: true,
 			stages: at(Train, EvalScore), keys: instructionsKeys, prompt: 1024, answer: 1024, starter: `
   instructions: {rules: strict, partial: true} # as in IFEval and IFBench; the reward is the share followed`},
-		{name: PromptsTask, files: true, part: true, columns: true,
+		{name: PromptsTask, files: true, images: true, part: true, columns: true,
 			stages: at(Train, EvalScore), keys: promptsKeys, prompt: 512, answer: 512, starter: `
   prompts: {pass: 1}        # the score from which a completion counts as right`},
-		{name: MixedTask, files: true, columns: true, checks: mixedChecks,
+		{name: MixedTask, files: true, images: true, columns: true, checks: mixedChecks,
 			stages: at(Prepare), keys: mixedKeys, prompt: 1024, answer: 1024, starter: `
   mixed:                    # the kind of each row: math, code, instructions or prompts
     kinds:                  # by its data_source, or by its file
@@ -165,6 +166,9 @@ func tasksThat(ok func(k *taskKind) bool) []string {
 
 // fromFiles lists the tasks whose problems are read from files.
 func fromFiles() []string { return tasksThat(func(k *taskKind) bool { return k.files }) }
+
+// illustrated lists the tasks whose problems may show images.
+func illustrated() []string { return tasksThat(func(k *taskKind) bool { return k.images }) }
 
 // PromptsTask is the task whose problems need no gold answers.
 const PromptsTask = "prompts"
