@@ -110,7 +110,7 @@ func TestChatImages(t *testing.T) {
 		model, file, want string
 	}{
 		{dir, "none.png", "open none.png: no such file"}, {dir, broken, "broken.png: "}, {dir, folder, folder + ": is a directory"},
-		{text, one, "1.png: talker reads text alone"}, {dir, filepath.Join(folder, "squares.jsonl"), "squares.jsonl: it is no image file"},
+		{text, one, "1.png: talker reads text alone"}, {dir, filepath.Join(folder, "squares.jsonl"), "squares.jsonl: it is not an image file"},
 	} {
 		for _, e := range []ended{call{}.run("chat", tt.model, "x", "--image", tt.file), call{stdin: "/image " + tt.file + "\n"}.run("chat", tt.model)} {
 			if e.code != int(cli.ExitUsage) || !strings.Contains(e.stderr, tt.want) {

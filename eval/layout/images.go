@@ -16,7 +16,7 @@ import (
 	"exp/train/rollout"
 )
 
-// Images says how the images of rows become those of problems. A row has them in a column, a list or one of them:
+// Images says how the images of rows become images of problems. A row has them in a column, a list or one of them:
 //
 //	{"bytes": …, "path": …}   as Hugging Face's datasets keep them; bytes may be null, then the path counts
 //	shapes/3.png              a path from the folder of the data file, or an absolute one
@@ -31,7 +31,7 @@ type Images struct {
 	Take func(encoded []byte) (rollout.Picture, error)
 }
 
-// Columns says which columns of rows to read besides those of a layout.
+// Columns says which columns of rows to read besides a layout's own.
 type Columns struct {
 	Prompt string   // the problem's text or messages; empty: where a known layout has it
 	Keep   []string // further ones for Facts.Columns

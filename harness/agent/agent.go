@@ -45,7 +45,7 @@ type Options struct {
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool
-	// Images are those of the problems; nil: the policy reads text alone.
+	// Images are the images of the problems; nil: the policy reads text alone.
 	Images Images
 	// Chat returns the tokens and the text of a chat, which shows images, up to where the policy speaks.
 	Chat func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error)

@@ -36,7 +36,7 @@ type episode struct {
 	over    bool
 }
 
-// strand is a part of an episode whose requests are answered one after another: those of a conversation that the
+// strand is a part of an episode whose requests are answered one after another: all in a conversation that the
 // program names (metadata.conversation), or, with an empty name, all others. Strands do not wait for each other, and
 // what comes of one does not depend on others.
 type strand struct {

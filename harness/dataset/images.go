@@ -14,7 +14,7 @@ import (
 // Describe returns what a problem says of an image file.
 func Describe(encoded []byte) (pic rollout.Picture, err error) {
 	if pic.Format = layout.ImageFormat(encoded); pic.Format == "" {
-		return pic, errors.New("it is no image file that is known here (PNG, JPEG, WebP, GIF, BMP)")
+		return pic, errors.New("it is not an image file that exp reads (PNG, JPEG, WebP, GIF, BMP)")
 	}
 	sum := sha256.Sum256(encoded)
 	pic.Digest = hex.EncodeToString(sum[:])

@@ -270,7 +270,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 			"messages [1]: content[1]: image_url is https://example.com/a.png: no image is fetched from there; send a data: URL"},
 		{"base64", h.URL, chatOf("", userOf(image(`{"url":"data:image/png;base64,!!"}`))), "messages [0]: content[0]: image_url: illegal base64 data"},
 		{"not base64", h.URL, chatOf("", userOf(image(`"data:image/png,abc"`))), "not in base64"},
-		{"no image", h.URL, chatOf("", userOf(image(`"`+urlOf([]byte("hello"))+`"`))), "content[0]: the image cannot be read: it is no image file"},
+		{"no image", h.URL, chatOf("", userOf(image(`"`+urlOf([]byte("hello"))+`"`))), "content[0]: the image cannot be read: it is not an image file"},
 		{"a cut image", h.URL, chatOf("", userOf(textPart("a"), imagePart(good[:len(good)-30]))), "content[1]: the image cannot be read: "},
 		{"no url", h.URL, chatOf("", userOf(image(`{"detail":"low"}`))), `image_url must be {\"url\"`},
 		{"assistant", h.URL, chatOf("", userOf(textPart("a")), `{"role":"assistant","content":[`+imagePart(good)+`]}`),
@@ -303,7 +303,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 	}
 }
 
-// An endpoint that is shown many images, by clients of which some go away, keeps the few that it may.
+// An endpoint that is shown many images keeps the few that it may; some of its clients go away.
 func TestImagesAreLetGo(t *testing.T) {
 	x, h := seeing(t, seeingConfig(t))
 	const most = 3

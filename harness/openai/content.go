@@ -72,7 +72,7 @@ func (r *Request) show(role string, part json.RawMessage, images *Images) error 
 	case images == nil:
 		return errors.New("it shows an image, and the model reads text alone")
 	case role != "user" && role != "tool":
-		return fmt.Errorf("an image in a message of role %s: only those of users and tools show some", role)
+		return fmt.Errorf("an image in a message of role %s: only users and tools show images", role)
 	case len(r.Images) == mostImages:
 		return fmt.Errorf("the request has more than %d images", mostImages)
 	}

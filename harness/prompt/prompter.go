@@ -353,7 +353,7 @@ func (p *Prompter) stopList() []any {
 	return list
 }
 
-// tokens returns all ids of a prompt, with those of its images.
+// tokens returns all ids of a prompt, its images' too.
 func (p *Prompter) tokens(q *rollout.Problem) ([]int32, error) {
 	if err := p.checkImages(q); err != nil {
 		return nil, err

@@ -48,7 +48,7 @@ func TestImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if n := len(a.Names()); n != 15 { // 16 files, one of which no row shows
+	if n := len(a.Names()); n != 15 { // 16 files; no row shows one of them
 		t.Errorf("the album has %d images, want 15", n)
 	}
 	l.checkRoles(res.Run.ID, config.SFT, config.RewardModel, config.Prefer, config.PassRate, config.Select)

@@ -134,7 +134,7 @@ func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
 // Describe is dataset.Describe.
 func (g *gallery) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
 
-// noImages are those of a stage whose problems show none.
+// noImages are the images of a stage whose problems show none.
 type noImages struct{}
 
 func (noImages) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }

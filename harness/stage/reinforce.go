@@ -179,7 +179,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	return nil
 }
 
-// trainingProblems reads the problems to train on, and prepares their images and those of validations.
+// trainingProblems reads the problems to train on, and prepares their images and the validations'.
 func (r *reinforcement) trainingProblems(in Inputs, owned *closers) ([]rollout.Problem, error) {
 	problems, err := r.problemsOf(in, RoleTrain)
 	if err != nil {

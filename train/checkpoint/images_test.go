@@ -26,7 +26,7 @@ import (
 )
 
 // pictured is a tiny model of testdata/images.json, which images.py wrote. Weights of the language model are waves,
-// and so are those of the vision tower, by the names of package vision. Number i of image k's patches is
+// and so are the vision tower's, by the names of package vision. Number i of image k's patches is
 // sin(0.003·i² + k).
 type pictured struct {
 	Name   string

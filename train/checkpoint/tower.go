@@ -29,7 +29,7 @@ func towerName(name string) (string, bool) {
 }
 
 // OpenTower opens the weights of the vision tower of a model of text and images at a path, under the names of package
-// vision. Its Digests are those of the tower for a run's identity.
+// vision. Its Digests cover the tower in a run's identity.
 func OpenTower(path string) (*Tensors, error) {
 	t, err := openContainer(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func OpenTower(path string) (*Tensors, error) {
 	return t.orClosed(err)
 }
 
-// fitsTower checks that the tensors are those of a tower; the error lists all misfits.
+// fitsTower checks that the tensors make a tower; the error lists all misfits.
 func (t *Tensors) fitsTower(c vision.Config) error {
 	var wanted []NamedBuffer
 	for _, x := range c.Tensors() {
@@ -145,7 +145,7 @@ func processorFiles() []string {
 	return []string{"preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json"}
 }
 
-// readProcessor returns those of a folder.
+// readProcessor returns the processor's files of a folder.
 func readProcessor(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range processorFiles() {

@@ -151,7 +151,7 @@ type imageRoom struct {
 	table       rotary           // [N,R/2] cosines and sines of each row
 	own         indexBuffer      // [N] 0, 1, 2, …: the rows of table
 	ids, rows   indexBuffer      // [T] the tokens of text and their rows
-	order       indexBuffer      // [N] the row's embedding among those of text and then those of images
+	order       indexBuffer      // [N] the row's embedding, text's first, then images'
 	deepOrder   indexBuffer      // [N] the row's features in deep
 	features    kernels.Buffer   // [N,C]
 	deep        []kernels.Buffer // [Deep][1+N,C]; the first row is -0, which changes nothing that it is added to
@@ -333,8 +333,8 @@ func (m *Model) embedTokens(x *imageRoom, out, ids, t kernels.Buffer) {
 	be.GatherRows(out, t, x.order.dev.Slice(0, ids.Len()), c.Width)
 }
 
-// embedBackward adds dx, the gradient of embeddings, to that of the table. Those of images are constants. t [N,C] is
-// scratch.
+// embedBackward adds dx, the gradient of embeddings, to the table's gradient. Images' embeddings are constants. t
+// [N,C] is scratch.
 func (m *Model) embedBackward(ws *Workspace, dx, t kernels.Buffer) {
 	c, x, ids := m.Config, &ws.images, ws.ids.dev.Slice(0, ws.n)
 	if x.shown > 0 {

@@ -16,7 +16,8 @@ const (
 	wholeFile = "processor_config.json"
 )
 
-// Settings are those of an image processor; NewSettings has the defaults. A caller may change MinPixels and MaxPixels.
+// Settings are the settings of an image processor; NewSettings has the defaults. A caller may change MinPixels and
+// MaxPixels.
 type Settings struct {
 	Patch     int        // pixels, the side of a square patch
 	Merge     int        // patches, the side of the square that becomes one token

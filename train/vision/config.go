@@ -90,7 +90,7 @@ func (c Config) Validate() error {
 		known = []string{SiLU}
 	case Qwen2VL, Qwen3VL:
 	default:
-		bad("%q is no kind of tower", string(c.Kind))
+		bad("%q is not a kind of tower", string(c.Kind))
 	}
 	if !slices.Contains(known, c.Activation) {
 		bad("activation %q of a tower of kind %s", c.Activation, c.Kind)

@@ -46,7 +46,7 @@ type pass struct {
 
 // Encode returns the features of an image, [1+Deep][T][Out], tokens row by row. It computes on be, which must reach
 // the tower's weights, and takes the memory of its activations for the call. The features depend on the image alone.
-// It panics with a *kernels.RoomError if the device has no room, and if p is no image for the tower.
+// It panics with a *kernels.RoomError if the device has no room, and if p is not an image for the tower.
 func (t *Tower) Encode(be kernels.Backend, p picture.Patches) []float32 {
 	out := make([]float32, (1+len(t.Config.Deep))*p.Rows*p.Columns/t.Config.unit()*t.Config.Out)
 	t.EncodeInto(be, p, kernels.Host(out))

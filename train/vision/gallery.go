@@ -44,7 +44,7 @@ type shown struct {
 }
 
 // NewGallery returns a gallery whose images have ids from vocab on. It keeps features of at most room bytes in host
-// memory, and those of the image used last in any case. t may be nil if nobody asks for features.
+// memory, and the features of the image used last in any case. t may be nil if nobody asks for features.
 func NewGallery(vocab int, s picture.Settings, t *Tower, room int) *Gallery {
 	return &Gallery{settings: s, vocab: int64(vocab), tower: t, room: room, next: int64(vocab),
 		byDigest: map[string]*shown{}}
@@ -127,7 +127,7 @@ func (g *Gallery) Features(be kernels.Backend, im model.Image) []float32 {
 	return f
 }
 
-// patches reads the image. Its size must be that of Add.
+// patches reads the image. Its size must be the one that Add was told.
 func (x *shown) patches(s picture.Settings) (picture.Patches, error) {
 	raw, err := x.read()
 	if err != nil {

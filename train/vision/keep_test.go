@@ -48,7 +48,7 @@ func TestGalleryDropsWhatNobodyHolds(t *testing.T) {
 			handed[digest][im.First] = true
 			for id := im.First; id < im.First+int32(im.Tokens()); id++ {
 				if other, taken := owner[id]; taken && other != digest {
-					t.Fatalf("id %d of image %s was that of %s", id, digest, other)
+					t.Fatalf("id %d of image %s was of %s", id, digest, other)
 				}
 				owner[id] = digest
 			}

@@ -40,7 +40,7 @@ type blockSpec struct {
 	qkv, proj, up, down linearSpec
 }
 
-// block returns those of layer l.
+// block returns the specifications of layer l.
 func (c Config) block(l int) blockSpec {
 	p := fmt.Sprintf("blocks.%d.", l)
 	x := blockSpec{norm1: normSpec{p + "norm1", c.Width}, norm2: normSpec{p + "norm2", c.Width},

@@ -9,7 +9,7 @@ import (
 )
 
 // Read returns a tensor's elements in host memory: BF16 for a matrix of a BF16 tower, else F32. The slice must stay
-// valid until the next call. Names are those of Config.Tensors.
+// valid until the next call. Config.Tensors has the names.
 type Read func(name string) (kernels.Buffer, error)
 
 // Tower holds the weights of a vision tower, which never change, in the layout that the backend multiplies from.
@@ -22,7 +22,7 @@ type Tower struct {
 	owned   []kernels.Buffer
 	patches linear
 	blocks  []block
-	mergers []merger // the last one first, then those of deep features
+	mergers []merger // the last one first, then the deep features'
 	table   []float32
 }
 

@@ -121,7 +121,7 @@ func (d *decoder) segments(header bool) error {
 	}
 }
 
-// complete reports what is missing at the end of the file.
+// complete reports the parts that are missing at the end of the file.
 func (d *decoder) complete(header bool) error {
 	switch {
 	case d.components == nil:
