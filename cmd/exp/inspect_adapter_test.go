@@ -70,7 +70,8 @@ func TestInspectText(t *testing.T) {
 		t.Errorf("the text part is refused:\n%s", text.stdout)
 	}
 	exp(t, "inspect", plain, "--part", "text").says(t, "it has no text part to")
-	exp(t, "inspect", plain, "--part", "images").refuses(t, 2, "--part images")
+	exp(t, "inspect", plain, "--part", "images").says(t, "unsupported", "images are not supported in this class")
+	exp(t, "inspect", plain, "--part", "sound").refuses(t, 2, "--part sound: want text, images or whole")
 
 	ids := filepath.Join(t.TempDir(), "ids.json")
 	if err := os.WriteFile(ids, []byte(`{"sequences": [[1, 2, 3, 4, 5]]}`), 0o644); err != nil {
