@@ -120,7 +120,9 @@ func wider(c Config) Config {
 		x.Rank, x.QueryRank, x.Nope, x.Value = 7*x.Rank, 7*x.QueryRank, c.Head-x.Rope, 5*x.Value
 	}
 	for i := range c.Images.Sections {
-		c.Images.Sections[i] *= 5
+		if c.Rotary == 0 { // else as many pairs turn as before
+			c.Images.Sections[i] *= 5
+		}
 	}
 	c.InitStd /= 2
 	return c
