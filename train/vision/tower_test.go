@@ -273,7 +273,7 @@ func TestImpossibleTowers(t *testing.T) {
 		"0 layers":              func(c *Config) { c.Layers = 0 },
 		"24 channels in 5":      func(c *Config) { c.Heads = 5 },
 		"multiple of 4":         func(c *Config) { c.Heads = 4 },
-		"no kind of tower":      func(c *Config) { c.Kind = "clip" },
+		"not a kind of tower":   func(c *Config) { c.Kind = "clip" },
 		`activation "silu"`:     func(c *Config) { c.Activation = SiLU },
 		"windows of 2 tokens":   func(c *Config) { c.Window = 2 },
 		"4 learned positions":   func(c *Config) { c.Side = 4 },
