@@ -29,6 +29,8 @@ type Images struct {
 	Column string // verl's image_key; empty: none, and <image> is text
 	// Take says what an image file is. It is called for each image of each row, in order.
 	Take func(encoded []byte) (rollout.Picture, error)
+	// Begins reports whether data begins as an image file does, which tells files from paths and base64.
+	Begins func(data []byte) bool
 }
 
 // Columns says which columns of rows to read besides a layout's own.
@@ -264,7 +266,7 @@ func (x *illustrator) next() error {
 
 // take adds an image.
 func (x *illustrator) take(v any, where string) error {
-	encoded, err := encodedImage(v, filepath.Dir(x.row.Path))
+	encoded, err := x.encoded(v, filepath.Dir(x.row.Path))
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}
@@ -322,11 +324,11 @@ func ownImage(v map[string]any) (any, bool) {
 // mostImage bounds an image file, in bytes.
 const mostImage = 256 << 20
 
-// encodedImage returns the bytes of an image file; paths are relative to a folder.
-func encodedImage(v any, folder string) ([]byte, error) {
+// encoded returns the bytes of an image file; paths are relative to a folder.
+func (x *Images) encoded(v any, folder string) ([]byte, error) {
 	switch v := v.(type) {
 	case string:
-		return namedImage(v, folder)
+		return x.named(v, folder)
 	case map[string]any:
 		for _, name := range []string{"bytes", "encoded"} {
 			switch b := v[name].(type) {
@@ -335,10 +337,10 @@ func encodedImage(v any, folder string) ([]byte, error) {
 				if b == "" {
 					continue
 				}
-				if ImageFormat([]byte(b)) != "" {
+				if x.Begins([]byte(b)) {
 					return []byte(b), nil
 				}
-				if raw, ok := decoded64(b); ok {
+				if raw, ok := x.decoded64(b); ok {
 					return raw, nil
 				}
 				return nil, fmt.Errorf("its %s are not an image file (PNG, JPEG, WebP, GIF or BMP)", name)
@@ -356,14 +358,14 @@ func encodedImage(v any, folder string) ([]byte, error) {
 	return nil, fmt.Errorf("it is neither an object with bytes or path nor a text")
 }
 
-// namedImage returns what a text says: a data URL, base64, or a path.
-func namedImage(text, folder string) ([]byte, error) {
-	if ImageFormat([]byte(text)) != "" {
+// named returns the file that a text is or names: the file itself, a data URL, base64, or a path.
+func (x *Images) named(text, folder string) ([]byte, error) {
+	if x.Begins([]byte(text)) {
 		return []byte(text), nil
 	}
 	if rest, ok := strings.CutPrefix(text, "data:"); ok {
 		_, data, ok := strings.Cut(rest, ";base64,")
-		raw, decodes := decoded64(data)
+		raw, decodes := x.decoded64(data)
 		if !ok || !decodes {
 			return nil, errors.New("its data URL is not one of an image in base64 (data:image/png;base64,…)")
 		}
@@ -373,16 +375,16 @@ func namedImage(text, folder string) ([]byte, error) {
 		return nil, fmt.Errorf("%s is on the network, and runs read none from there: download it and name the file",
 			text)
 	}
-	if raw, ok := decoded64(text); ok {
+	if raw, ok := x.decoded64(text); ok {
 		return raw, nil
 	}
 	return imageFile(strings.TrimPrefix(text, "file://"), folder)
 }
 
 // decoded64 returns the image file that a text spells in base64; ok is false if it spells none.
-func decoded64(text string) (raw []byte, ok bool) {
+func (x *Images) decoded64(text string) (raw []byte, ok bool) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
-	return raw, err == nil && ImageFormat(raw) != ""
+	return raw, err == nil && x.Begins(raw)
 }
 
 // imageFile reads a file.
@@ -424,25 +426,4 @@ func hasBytes(v any) bool {
 		}
 	}
 	return false
-}
-
-// ImageFormat names the format of an image file by its first bytes: "png", "jpeg", "webp", "gif" or "bmp"; empty: it
-// is none of these.
-func ImageFormat(encoded []byte) string {
-	has := func(at int, text string) bool {
-		return len(encoded) >= at+len(text) && string(encoded[at:at+len(text)]) == text
-	}
-	switch {
-	case has(0, "\x89PNG\r\n\x1a\n"):
-		return "png"
-	case has(0, "\xff\xd8\xff"):
-		return "jpeg"
-	case has(0, "RIFF") && has(8, "WEBP"):
-		return "webp"
-	case has(0, "GIF87a"), has(0, "GIF89a"):
-		return "gif"
-	case has(0, "BM") && has(6, "\x00\x00\x00\x00"):
-		return "bmp"
-	}
-	return ""
 }

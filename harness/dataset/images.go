@@ -13,7 +13,7 @@ import (
 
 // Describe returns what a problem says of an image file.
 func Describe(encoded []byte) (pic rollout.Picture, err error) {
-	if pic.Format = layout.ImageFormat(encoded); pic.Format == "" {
+	if pic.Format = picture.Format(encoded); pic.Format == "" {
 		return pic, errors.New("it is not an image file that exp reads (PNG, JPEG, WebP, GIF, BMP)")
 	}
 	sum := sha256.Sum256(encoded)
@@ -30,11 +30,15 @@ func Carry(encoded []byte) (rollout.Picture, error) {
 }
 
 // SuiteImages reads the images of a suite's rows, in the column images, into its problems.
-func SuiteImages() *layout.Images { return &layout.Images{Column: "images", Take: Carry} }
+func SuiteImages() *layout.Images {
+	return &layout.Images{Column: "images", Take: Carry, Begins: isPicture}
+}
+
+func isPicture(data []byte) bool { return picture.Format(data) != "" }
 
 // images says where rows have images.
 func images(c *config.Run) *layout.Images {
-	x := &layout.Images{Column: c.Data.ImageKey, Take: Describe}
+	x := &layout.Images{Column: c.Data.ImageKey, Take: Describe, Begins: isPicture}
 	if x.Column == config.None {
 		x.Column = ""
 	}

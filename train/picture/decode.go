@@ -42,12 +42,27 @@ func formats() []format {
 		{"JPEG", starts("\xff\xd8\xff"), jpeg.Size, decodeJPEG, notesJPEG},
 		{"WebP", isWebP, sizeWebP, decodeWebP, notesWebP},
 		{"GIF", starts("GIF8"), sizeGIF, decodeGIF, nil},
-		{"BMP", starts("BM"), sizeBMP, decodeBMP, nil},
+		{"BMP", isBMP, sizeBMP, decodeBMP, nil},
 	}
 }
 
 func starts(with string) func([]byte) bool {
 	return func(data []byte) bool { return bytes.HasPrefix(data, []byte(with)) }
+}
+
+// isBMP reports whether data begins as a BMP file does, whose reserved bytes are 0: a text may begin with BM, too.
+func isBMP(data []byte) bool {
+	return len(data) >= 10 && string(data[:2]) == "BM" && string(data[6:10]) == "\x00\x00\x00\x00"
+}
+
+// Format names the format of a file by its first bytes: "png", "jpeg", "webp", "gif" or "bmp"; "" if Patches reads no
+// such file.
+func Format(encoded []byte) string {
+	f, err := formatOf(encoded)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(f.name)
 }
 
 // formatOf returns the format of a file.

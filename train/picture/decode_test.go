@@ -96,3 +96,14 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// Format tells files from texts, some of which begin as a BMP does.
+func TestFormat(t *testing.T) {
+	for data, want := range map[string]string{"\x89PNG\r\n\x1a\n": "png", "\xff\xd8\xff\xe0": "jpeg", "GIF89a": "gif",
+		"RIFF\x10\x00\x00\x00WEBPVP8 ": "webp", "BM\x10\x00\x00\x00\x00\x00\x00\x00": "bmp",
+		"BMimages/3.bmp": "", "shapes/3.png": "", "": "", "BM": ""} {
+		if got := Format([]byte(data)); got != want {
+			t.Errorf("%q is %q, want %q", data, got, want)
+		}
+	}
+}
