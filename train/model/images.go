@@ -38,8 +38,8 @@ type Images interface {
 	// Of returns the image that a token belongs to. It panics if there is none.
 	Of(id int32) Image
 	// Features computes features [1+Deep][Rows·Columns][Width] on a backend: the embeddings of the image's tokens,
-	// then what is added after each of the first Deep layers. They depend on the image alone. Nobody changes them. It
-	// panics with an *ImageError if the image cannot be read.
+	// then the features that each of the first Deep layers adds. They depend on the image alone, and callers must not
+	// change them. Features panics with an *ImageError if it cannot read the image.
 	Features(be kernels.Backend, im Image) []float32
 }
 
@@ -158,6 +158,8 @@ type imageRoom struct {
 	cosines     []float64        // of table, on the host
 	sines       []float64
 	minusZeroes []float32 // [C]
+	places      []Place   // [N]
+	axes        []int     // [R/2] section of each rotary pair
 }
 
 func (x *imageRoom) alloc(c Config, N int, f func(n int) kernels.Buffer) {
@@ -188,7 +190,7 @@ func (m *Model) showImages(ws *Workspace) {
 		ws.images.placed, ws.images.shown = false, 0
 		return
 	}
-	places := make([]Place, ws.n)
+	places := ws.images.places[:0]
 	var at, behind placer // behind the prompt
 	for i, id := range ws.ids.host {
 		prompt := ws.batch.Prompt[ws.owner[i]]
@@ -198,11 +200,12 @@ func (m *Model) showImages(ws *Workspace) {
 		case prompt:
 			at = behind
 		}
-		places[i] = at.place(id)
+		places = append(places, at.place(id))
 		if ws.pos.host[i] == prompt-1 {
 			behind = at
 		}
 	}
+	ws.images.places = places
 	m.placeRows(&ws.images, ws.ids.host, places)
 	m.be.Sync()
 }
@@ -228,12 +231,11 @@ func (m *Model) turnRows(x *imageRoom, places []Place) {
 	}
 	m.turnTo(int(longest) + 1)
 	x.cosines, x.sines, x.own.host = x.cosines[:0], x.sines[:0], x.own.host[:0]
-	axes := make([]int, half)
-	for pair := range axes {
-		axes[pair] = c.Images.section(pair)
+	for pair := len(x.axes); pair < half; pair++ {
+		x.axes = append(x.axes, c.Images.section(pair))
 	}
 	for i, p := range places {
-		for pair, axis := range axes {
+		for pair, axis := range x.axes {
 			at := int(p[axis])*half + pair
 			x.cosines, x.sines = append(x.cosines, m.cosines[at]), append(x.sines, m.sines[at])
 		}
