@@ -42,7 +42,8 @@ func TestChatImages(t *testing.T) {
 			}
 			parts = append(parts, `{"type":"image_url","image_url":{"url":"data:image/png;base64,`+base64.StdEncoding.EncodeToString(b)+`"}}`)
 		}
-		body := fmt.Sprintf(`{"messages":[{"role":"user","content":[%s,{"type":"text","text":"Side?"}]}],"max_tokens":9,"seed":3}`, strings.Join(parts, ","))
+		body := fmt.Sprintf(`{"messages":[{"role":"user","content":[%s,{"type":"text","text":"Side?"}]}],`+
+			`"max_tokens":9,"seed":3}`, strings.Join(parts, ","))
 		var r struct {
 			Choices []struct{ Message struct{ Content string } }
 			Usage   struct {
@@ -99,7 +100,8 @@ func TestChatImages(t *testing.T) {
 			t.Errorf("%q: code %d, %q, want %q\n%s", tt.script, e.code, e.stdout, tt.want, e.stderr)
 		}
 	}
-	if e := talk("/image " + one + "\n"); !regexp.MustCompile(`1\.png: <image 24×24 sha256:[0-9a-f]{8}>, 9 tokens, goes with the next question`).MatchString(e.stderr) {
+	attached := regexp.MustCompile(`1\.png: <image 24×24 sha256:[0-9a-f]{8}>, 9 tokens, goes with the next question`)
+	if e := talk("/image " + one + "\n"); !attached.MatchString(e.stderr) {
 		t.Errorf("an image is attached:\n%s", e.stderr)
 	}
 	broken := filepath.Join(t.TempDir(), "broken.png")
@@ -112,7 +114,8 @@ func TestChatImages(t *testing.T) {
 		{dir, "none.png", "open none.png: no such file"}, {dir, broken, "broken.png: "}, {dir, folder, folder + ": is a directory"},
 		{text, one, "1.png: talker reads text alone"}, {dir, filepath.Join(folder, "squares.jsonl"), "squares.jsonl: it is not an image file"},
 	} {
-		for _, e := range []ended{call{}.run("chat", tt.model, "x", "--image", tt.file), call{stdin: "/image " + tt.file + "\n"}.run("chat", tt.model)} {
+		for _, e := range []ended{call{}.run("chat", tt.model, "x", "--image", tt.file),
+			call{stdin: "/image " + tt.file + "\n"}.run("chat", tt.model)} {
 			if e.code != int(cli.ExitUsage) || !strings.Contains(e.stderr, tt.want) {
 				t.Errorf("%s: code %d, want %q in\n%s", tt.file, e.code, tt.want, e.stderr)
 			}
@@ -139,11 +142,14 @@ func TestChatProblemImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := call{stdin: "/max-tokens 9\n/seed 3\n/problem 2\n"}.run("chat", "seen", "--store", db)
-	if e.code != 0 || !regexp.MustCompile(`(?s)test problem 2 of 16: .*<image 24×24 sha256:[0-9a-f]{8}></s>Side\?.*gold +5\n.*verdict`).MatchString(e.stdout) {
+	shown := regexp.MustCompile(`(?s)test problem 2 of 16: .*<image 24×24 sha256:[0-9a-f]{8}></s>Side\?.*gold +5\n.*verdict`)
+	if e.code != 0 || !shown.MatchString(e.stdout) {
 		t.Fatalf("code %d\n%s\n%s", e.code, e.stdout, e.stderr)
 	}
-	one := call{}.run("chat", "seen", "Side?", "--image", filepath.Join(filepath.Dir(data), "1.png"), "--max-tokens", "9", "--seed", "3", "--store", db)
-	if one.code != 0 || !strings.Contains(e.stdout, one.stdout) || !strings.Contains(one.stderr, "sha256:") || !strings.Contains(one.stderr, ", 4 tokens,") {
+	one := call{}.run("chat", "seen", "Side?", "--image", filepath.Join(filepath.Dir(data), "1.png"), "--max-tokens",
+		"9", "--seed", "3", "--store", db)
+	if one.code != 0 || !strings.Contains(e.stdout, one.stdout) || !strings.Contains(one.stderr, "sha256:") ||
+		!strings.Contains(one.stderr, ", 4 tokens,") {
 		t.Errorf("asked with its file %q, as a problem\n%s\n%s", one.stdout, e.stdout, one.stderr)
 	}
 }

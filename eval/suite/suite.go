@@ -86,7 +86,7 @@ func KnownName(path string) string {
 
 // Read reads the problems of a file, or of the file that a .yaml definition describes. An empty name means
 // the definition's name or the file's. If the catalog knows the name, its licence, source and graders apply
-// and the number of problems must match. images takes those of rows; nil: they have none. Errors are system
+// and the number of problems must match. images reads the images of rows; nil leaves them out. Errors are system
 // errors, *rows.Error, *CountError and *DefinitionError.
 func Read(name, path string, images *layout.Images) (*Suite, error) {
 	s := &Suite{Name: name, Graders: defaultGraders()}

@@ -13,8 +13,8 @@ import (
 	"exp/train/rollout"
 )
 
-// maxLine limits the lines of problem files, in bytes; maxReadLine those of tasks that read published files, where
-// tests of programs and images may take tens of MB.
+// maxLine is the most bytes of a line in a problem file. maxReadLine is the same for tasks that read published files,
+// where tests of programs and images may take tens of MB.
 const (
 	maxLine     = 16 << 20
 	maxReadLine = 1 << 30

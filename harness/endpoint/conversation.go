@@ -132,8 +132,8 @@ func (c *Conversation) Last() (Answer, bool) {
 	return c.turns[len(c.turns)-1].answer, true
 }
 
-// Ask asks a question about images, if there are any, which stand before it. show is told what is new of the answer's
-// text, in pieces that together are Answer.Text. When ctx ends the answer so far counts, as Interrupted, if there is
+// Ask asks a question. images, if any, stand before its text. show gets the answer's text piece by piece; together the
+// pieces are Answer.Text. When ctx ends the answer so far counts, as Interrupted, if there is
 // any; else the error is ctx's. An error leaves the conversation as it was.
 func (c *Conversation) Ask(ctx context.Context, question string, show func(text string) error,
 	images ...Image) (Answer, error) {

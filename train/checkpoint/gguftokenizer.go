@@ -250,7 +250,7 @@ func (f *tokenizerFile) begins(token string) bool {
 		x.Single[0].SpecialToken.ID == token
 }
 
-// tokenizerSettings come from the files beside tokenizer.json.
+// tokenizerSettings holds what the files beside tokenizer.json say.
 type tokenizerSettings struct {
 	bos, eos, pad          int32
 	hasBOS, hasEOS, hasPad bool

@@ -241,7 +241,7 @@ func OpenTextFolder(dir string) (*Tensors, error) {
 	return t.textOf(dir)
 }
 
-// textOf makes the tensors of such a model those of the text model inside.
+// textOf keeps the tensors of the text model inside such a model, under plain names.
 func (t *Tensors) textOf(dir string) (*Tensors, error) {
 	beside := false // the vision tower lies beside a text model with plain names (transformers 4 and Qwen2.5-VL)
 	for name := range t.where {

@@ -165,8 +165,8 @@ func readProcessor(dir string) (map[string][]byte, error) {
 var errNoTower = errors.New("a model of text and images is written only with the vision tower of the folder that it " +
 	"was trained from")
 
-// whole returns the tensors of a language model under the names that they have in the source's files, and those of the
-// source's vision tower, open in from: as written, and under the names of package vision.
+// whole returns all tensors of the folder to write: a language model's, under the names in the source's files, and the
+// source's vision tower. tower lists the tower alone, under the names of package vision. from has its files open.
 func (o *Origin) whole(list []Source) (named, tower []Source, from *Tensors, err error) {
 	if o == nil || o.Path == "" {
 		return nil, nil, nil, errNoTower
