@@ -189,7 +189,8 @@ func (c *collected) fill(want int, dropped []int) {
 
 // draw returns completions of problems, with any recorded rewards, from the recording if
 // there is one, else from the policy.
-func (t *Trainer) draw(ctx context.Context, step int, got *collected, problems []int) ([]Trajectory, []*float64, error) {
+func (t *Trainer) draw(ctx context.Context, step int, got *collected,
+	problems []int) ([]Trajectory, []*float64, error) {
 	if t.Recorded != nil {
 		return t.recall(step, got.epoch, problems)
 	}
