@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -288,7 +289,20 @@ func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []r
 				quantity.Plural(len(problems), "problem"), left, need.key, need.n)
 		}
 	}
-	if s.Name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
+	if s.Name != task.Train {
+		return nil
+	}
+	return checkTargets(s, c, problems)
+}
+
+// checkTargets reports training problems without the targets that sft or demonstrations need.
+func checkTargets(s dataset.Split, c *config.Run, problems []rollout.Problem) error {
+	shown := func(p rollout.Problem) bool { return p.Target != "" }
+	if c.Algo.Demonstrations.Weight > 0 && len(problems) > 0 && !slices.ContainsFunc(problems, shown) {
+		return fmt.Errorf("%s: no problem has a target for algo.demonstrations: give the rows a field target, a "+
+			"right completion, or set algo.demonstrations.weight: 0", s.Config.Files())
+	}
+	if c.SFT.Steps == 0 || c.SFT.OnConversations() {
 		return nil
 	}
 	for i := range problems {
