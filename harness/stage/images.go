@@ -262,14 +262,18 @@ func visionDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
 	return ident.Hash("exp/vision/1", of)
 }
 
-// images sets the digest of what reads images, and tells bad what a run whose problems show some cannot do. p is nil
-// if prompts are broken.
+// images sets the digest of what reads images and whether there are some, and tells bad what a run whose problems show
+// some cannot do. p is nil if prompts are broken.
 func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
 	var err error
 	if x.Vision, err = visionDigest(c, false); err != nil {
 		bad("model.base", config.CodeData, oneLine(err), "")
 	}
-	if x.Images = p != nil && p.HasImages(); !x.Images {
+	if p == nil {
+		return
+	}
+	x.Images = p.HasImages() || p.TeachesImages()
+	if !p.HasImages() {
 		return
 	}
 	refuse := func(key, what string) {
