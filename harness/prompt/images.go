@@ -187,9 +187,16 @@ func (p *Prompter) countImages(plan **ImagePlan, images []rollout.Picture) {
 		}
 		x := *plan
 		x.Images++
+		x.Row = max(x.Row, len(images))
 		if rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height); err == nil {
 			x.Most = max(x.Most, rows*columns)
 			x.Tokens += rows * columns
+			if key := (seenImage{x, pic.Digest}); !p.seen[key] {
+				if p.seen == nil {
+					p.seen = map[seenImage]bool{}
+				}
+				p.seen[key], x.Different = true, x.Different+rows*columns
+			}
 		}
 	}
 }
@@ -203,11 +210,19 @@ func (p *Prompter) TeachesImages() bool {
 		p.judged != nil && p.judged.Images != nil
 }
 
+// seenImage is an image that a plan has counted.
+type seenImage struct {
+	plan   *ImagePlan
+	digest string
+}
+
 // ImagePlan counts the images of prompts.
 type ImagePlan struct {
-	Images int `json:"images"`
-	Tokens int `json:"tokens"` // of all
-	Most   int `json:"most"`   // of one
+	Images    int `json:"images"`
+	Tokens    int `json:"tokens"`           // of all
+	Most      int `json:"most"`             // of one
+	Row       int `json:"row"`              // most images of one problem or row
+	Different int `json:"different_tokens"` // of different images
 }
 
 // String describes it in a line.

@@ -92,7 +92,7 @@ func TestImagePrompts(t *testing.T) {
 		t.Errorf("text %q, %v", text, err)
 	}
 	p.NoteImages([]rollout.Problem{*q, *shows("<image>", large)})
-	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6}) {
+	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6, Row: 2, Different: 8}) {
 		t.Errorf("plan %+v", got)
 	}
 }
@@ -222,7 +222,7 @@ func TestImageConversation(t *testing.T) {
 	if want := "One.<|im_end|>Two <b>.<|im_end|>"; learned != want {
 		t.Errorf("%q is learned, want %q", learned, want)
 	}
-	if want := (ImagePlan{Images: 3, Tokens: 10, Most: 6}); plan.Images == nil || *plan.Images != want || plan.Tokens != len(got) {
+	if want := (ImagePlan{Images: 3, Tokens: 10, Most: 6, Row: 3, Different: 8}); plan.Images == nil || *plan.Images != want || plan.Tokens != len(got) {
 		t.Errorf("plan %+v of %d tokens, want %+v of %d", plan.Images, plan.Tokens, want, len(got))
 	}
 	// In a gallery each token of an image has its id, in the same places.
