@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"slices"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -55,15 +57,40 @@ func lawOfTheTree() law {
 	}
 }
 
-func TestArchitecture(t *testing.T) {
-	files, err := readTree(os.DirFS("../.."))
+// inspection is what is wrong with this module's sources.
+type inspection struct {
+	files                    int
+	unlawful, lines, lengths []string
+}
+
+// module inspects this module's sources, once for all tests: parsing them takes a second, and their trees a
+// hundred MiB.
+func module(t *testing.T) inspection {
+	t.Helper()
+	m, err := inspectModule()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(files) < 100 {
-		t.Fatalf("only %d Go files were found", len(files))
+	return m
+}
+
+var inspectModule = sync.OnceValues(func() (inspection, error) {
+	files, err := readTree(os.DirFS("../.."))
+	if err != nil {
+		return inspection{}, err
 	}
-	for _, v := range violations(files, lawOfTheTree()) {
+	m := inspection{files: len(files), unlawful: violations(files, lawOfTheTree())}
+	files = slices.DeleteFunc(files, func(f *goFile) bool { return f.test })
+	m.lines, m.lengths = longLines(files), longBodies(files, longFunctions())
+	return m, nil
+})
+
+func TestArchitecture(t *testing.T) {
+	m := module(t)
+	if m.files < 100 {
+		t.Fatalf("only %d Go files were found", m.files)
+	}
+	for _, v := range m.unlawful {
 		t.Error(v)
 	}
 }

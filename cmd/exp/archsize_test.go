@@ -1,9 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"go/ast"
-	"os"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -31,14 +30,21 @@ func longFunctions() map[string]string {
 }
 
 func TestLineLength(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, long := range module(t).lines {
+		t.Error(long)
+	}
+}
+
+func longLines(files []*goFile) (long []string) {
+	for _, f := range files {
 		raw := rawLines(f)
 		for i, line := range strings.Split(string(f.text), "\n") {
 			if n := columns(line); n > maxColumns && !raw[i] {
-				t.Errorf("%s:%d: %d columns; break the line at %d", f.path, i+1, n, maxColumns)
+				long = append(long, fmt.Sprintf("%s:%d: %d columns; break the line at %d", f.path, i+1, n, maxColumns))
 			}
 		}
 	}
+	return long
 }
 
 // rawLines are the lines, from 0, that have text in backquotes.
@@ -62,8 +68,14 @@ func columns(line string) int {
 }
 
 func TestFunctionLength(t *testing.T) {
-	allowed := longFunctions()
-	for _, f := range sources(t) {
+	for _, long := range module(t).lengths {
+		t.Error(long)
+	}
+}
+
+// longBodies also names what is allowed to be long and is not.
+func longBodies(files []*goFile, allowed map[string]string) (long []string) {
+	for _, f := range files {
 		for _, d := range f.syntax.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok {
@@ -75,24 +87,16 @@ func TestFunctionLength(t *testing.T) {
 				continue
 			}
 			if allowed[name] == "" {
-				t.Errorf("%s: %s has %d lines; at most %d, or a reason in longFunctions", f.path, fn.Name.Name, lines, maxFunction)
+				long = append(long, fmt.Sprintf("%s: %s has %d lines; at most %d, or a reason in longFunctions",
+					f.path, fn.Name.Name, lines, maxFunction))
 			}
 			delete(allowed, name)
 		}
 	}
 	for name := range allowed {
-		t.Errorf("longFunctions: %s is no longer that long", name)
+		long = append(long, fmt.Sprintf("longFunctions: %s is no longer that long", name))
 	}
-}
-
-// sources are the module's files that are not tests.
-func sources(t *testing.T) []*goFile {
-	t.Helper()
-	files, err := readTree(os.DirFS("../.."))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return slices.DeleteFunc(files, func(f *goFile) bool { return f.test })
+	return long
 }
 
 func TestColumns(t *testing.T) {

@@ -60,8 +60,22 @@ func newCountdown(cfg Countdown, reward Reward) (*countdown, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	solver := sync.OnceValue(func() *solver { return newSolver(cfg.MaxNumbers, cfg.Operators) })
-	return &countdown{cfg: cfg, reward: reward, solver: solver}, nil
+	return &countdown{cfg: cfg, reward: reward, solver: solverFor(cfg.MaxNumbers, cfg.Operators)}, nil
+}
+
+// solvers holds the function that returns a solver, by size and operators: tasks of one process share solvers.
+var solvers sync.Map
+
+type solverKey struct {
+	size      int
+	operators string
+}
+
+// solverFor returns the function that makes a solver on its first call.
+func solverFor(size int, operators string) func() *solver {
+	made, _ := solvers.LoadOrStore(solverKey{size, operators},
+		sync.OnceValue(func() *solver { return newSolver(size, operators) }))
+	return made.(func() *solver)
 }
 
 func (c Countdown) check() error {

@@ -134,31 +134,32 @@ func (s *story) draw(steps int) bool {
 			s.last = act
 		}
 	}
-	s.say(pick(s.rng, s.plot.questions), numbers{})
+	s.say(pick(s.rng, s.plot.questions), &numbers{})
 	return true
 }
 
 // perform draws numbers for an act and tells it; false if none fit.
 func (s *story) perform(a act) bool {
 	for range actTries {
-		n := s.numbers()
-		results, ok := a.results(n, s.largest)
+		var n numbers
+		s.drawNumbers(&n)
+		results, ok := a.results(&n, s.largest)
 		if !ok {
 			continue
 		}
-		s.tell(a, n, results)
+		s.tell(a, &n, results)
 		return true
 	}
 	return false
 }
 
-// numbers are the numbers of an act, by their letters in sentences and equations.
-type numbers map[byte]int
+// numbers are the numbers of an act, by their letters in sentences and equations; 0 is none.
+type numbers ['z' + 1]int
 
-// numbers draws one number per letter: a, b, c up to the largest number; k and m of one digit; n a bank
-// note; p a percentage, taken by dividing by q.
-func (s *story) numbers() numbers {
-	n := numbers{'v': s.value}
+// drawNumbers draws one number per letter of n, which has none yet: a, b, c up to the largest number; k and m
+// of one digit; n a bank note; p a percentage, taken by dividing by q.
+func (s *story) drawNumbers(n *numbers) {
+	n['v'] = s.value
 	for _, letter := range []byte("abc") {
 		n[letter] = 2 + s.rng.IntN(s.largest-1)
 	}
@@ -166,12 +167,11 @@ func (s *story) numbers() numbers {
 	n['n'] = pick(s.rng, []int{10, 20, 50, 100})
 	n['p'] = pick(s.rng, []int{10, 20, 25, 50})
 	n['q'] = 100 / n['p']
-	return n
 }
 
 // results computes the equations of an act in turn; each result is x in the next. It returns false if a
 // number is out of range or a division has a remainder.
-func (a act) results(n numbers, largest int) ([]int, bool) {
+func (a act) results(n *numbers, largest int) ([]int, bool) {
 	if len(a.lines) == 0 {
 		return nil, true
 	}
@@ -202,19 +202,20 @@ func (a act) results(n numbers, largest int) ([]int, bool) {
 }
 
 // operands returns the numbers of an equation such as v-a or k*12.
-func (l line) operands(n numbers) (left int, op byte, right int) {
+func (l line) operands(n *numbers) (left int, op byte, right int) {
 	at := strings.IndexAny(l.equation, "+-*/")
 	number := func(s string) int {
-		if v, err := strconv.Atoi(s); err == nil {
-			return v
+		if s[0] >= 'a' {
+			return n[s[0]]
 		}
-		return n[s[0]]
+		v, _ := strconv.Atoi(s)
+		return v
 	}
 	return number(l.equation[:at]), l.equation[at], number(l.equation[at+1:])
 }
 
 // tell writes an act and its solution.
-func (s *story) tell(a act, n numbers, results []int) {
+func (s *story) tell(a act, n *numbers, results []int) {
 	s.say(pick(s.rng, a.tell), n)
 	if len(a.lines) == 0 {
 		s.value = n['a']
@@ -237,12 +238,12 @@ func (s *story) tell(a act, n numbers, results []int) {
 	}
 }
 
-func (s *story) say(sentence string, n numbers) {
+func (s *story) say(sentence string, n *numbers) {
 	s.sentences = append(s.sentences, s.fill(sentence, n))
 }
 
 // fill inserts names, things and numbers into a sentence.
-func (s *story) fill(sentence string, n numbers) string {
+func (s *story) fill(sentence string, n *numbers) string {
 	var b strings.Builder
 	for {
 		before, rest, found := strings.Cut(sentence, "{")
@@ -257,7 +258,7 @@ func (s *story) fill(sentence string, n numbers) string {
 }
 
 // word expands the word in braces; {=} stays, for the equation.
-func (s *story) word(word string, n numbers) string {
+func (s *story) word(word string, n *numbers) string {
 	switch word {
 	case "name":
 		return s.cast[0].name
@@ -271,8 +272,8 @@ func (s *story) word(word string, n numbers) string {
 	if v, ok := s.words[word]; ok {
 		return v
 	}
-	if v, ok := n[word[0]]; ok && len(word) == 1 {
-		return strconv.Itoa(v)
+	if len(word) == 1 && word[0] <= 'z' && n[word[0]] != 0 {
+		return strconv.Itoa(n[word[0]])
 	}
 	return "{" + word + "}"
 }

@@ -114,7 +114,7 @@ func TestStoryActsTellTheirNumbers(t *testing.T) {
 func TestActResults(t *testing.T) {
 	a := act{lines: []line{{"v/k", "{=}"}, {"v-x", "{=}"}, {"x*12", "{=}"}}}
 	// 10/5 = 2, 10-2 = 8, 8*12 = 96
-	if got, ok := a.results(numbers{'v': 10, 'k': 5}, 100); !ok || !slices.Equal(got, []int{2, 8, 96}) {
+	if got, ok := a.results(&numbers{'v': 10, 'k': 5}, 100); !ok || !slices.Equal(got, []int{2, 8, 96}) {
 		t.Errorf("got %v, %v", got, ok)
 	}
 	for name, n := range map[string]numbers{
@@ -122,7 +122,7 @@ func TestActResults(t *testing.T) {
 		"nothing is left": {'v': 2, 'k': 1},
 		"too large":       {'v': 20, 'k': 5},
 	} {
-		if got, ok := a.results(n, 100); ok {
+		if got, ok := a.results(&n, 100); ok {
 			t.Errorf("%s: got %v, want a refusal", name, got)
 		}
 	}
@@ -135,10 +135,10 @@ func TestStoryGoesOnWithTheFriend(t *testing.T) {
 	s.plot = plotNamed("things")
 	a := act{on: true, tell: []string{"{friend} has {k} more than {name}."}, lines: []line{{"v+k", "{friend} has {=}."}}}
 	s.value = 3
-	n := numbers{'v': 3, 'k': 2}
+	n := &numbers{'v': 3, 'k': 2}
 	r, _ := a.results(n, 100)
 	s.tell(a, n, r)
-	s.say("{friend}, {name}", numbers{})
+	s.say("{friend}, {name}", &numbers{})
 	want := []string{second + " has 2 more than " + first + ".", third + ", " + second}
 	if !slices.Equal(s.sentences, want) || s.solution[0] != second+" has 3+2=5." || s.value != 5 {
 		t.Errorf("got %q, %q, %d; want %q", s.sentences, s.solution, s.value, want)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 
 	"exp/train/rl"
 )
@@ -17,8 +18,8 @@ const notation = `A advantage, S score of a completion, mean and std over the co
 
 // algorithms returns the table of package rl with estimator and loss added to what a
 // row sets, and nil for +Inf, which is null in a configuration. Nothing else depends on the
-// kind, so every setting of an algorithm is a key that users can see and change.
-func algorithms() []rl.Algorithm {
+// kind, so every setting of an algorithm is a key that users can see and change. Callers must not change it.
+var algorithms = sync.OnceValue(func() []rl.Algorithm {
 	list := rl.Algorithms()
 	for i, a := range list {
 		sets := maps.Clone(a.Sets)
@@ -37,7 +38,7 @@ func algorithms() []rl.Algorithm {
 		list[i].Sets = sets
 	}
 	return list
-}
+})
 
 // estimators returns the names of the advantage estimators with a property, in table
 // order.

@@ -9,7 +9,7 @@ import (
 
 func taskKeys() []Key {
 	keys := []Key{
-		{Path: "task.kind", Kind: Enum, Words: tasksThat(func(*taskKind) bool { return true }),
+		{Path: "task.kind", Kind: Enum, Words: allTasks(),
 			Stages: at(Prepare, Train, EvalScore),
 			Help:   "what the problems are and how completions are graded"},
 	}

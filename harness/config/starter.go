@@ -19,7 +19,7 @@ type Starter struct {
 }
 
 // StarterTasks lists the tasks that recipes can be written for.
-func StarterTasks() []string { return slices.Clone(lookup("task.kind").Words) }
+func StarterTasks() []string { return allTasks() }
 
 // StarterAlgos lists the algorithms that recipes for a task can be written for; "": for any task.
 func StarterAlgos(task string) []string {

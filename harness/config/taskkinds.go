@@ -164,6 +164,9 @@ func tasksThat(ok func(k *taskKind) bool) []string {
 	return names
 }
 
+// allTasks lists the tasks.
+func allTasks() []string { return tasksThat(func(*taskKind) bool { return true }) }
+
 // fromFiles lists the tasks whose problems are read from files.
 func fromFiles() []string { return tasksThat(func(k *taskKind) bool { return k.files }) }
 

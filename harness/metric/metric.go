@@ -144,14 +144,21 @@ func All() []Metric { return slices.Clone(catalogue().list) }
 
 // ShownIn returns the metrics shown at a place, in catalogue order.
 func ShownIn(place Shown) []Metric {
-	return slices.DeleteFunc(All(), func(m Metric) bool { return m.Shown&place == 0 })
+	all := catalogue().list
+	var shown []Metric
+	for i := range all { // a metric is large, and every step of a run asks
+		if all[i].Shown&place != 0 {
+			shown = append(shown, all[i])
+		}
+	}
+	return shown
 }
 
 // index is the catalogue with its lookup tables.
 type index struct {
 	list     []Metric
 	byName   map[string]int
-	families []family // the most specific first
+	families func() []family // the most specific first; made on the first call: a command's help needs none
 }
 
 type family struct {
@@ -165,20 +172,32 @@ var wildcard = regexp.MustCompile(`[A-Z]+`)
 
 var catalogue = sync.OnceValue(func() index {
 	x := index{byName: map[string]int{}}
+	var families []int
 	x.list = slices.Concat(learning(), validation(), policy(), flowRL(), megatron(), critic(), process(),
 		optimization(), sampler(), fineTuning(), rewardModels(), preferences(), cost(), results())
 	for i, m := range x.list {
-		fixed := wildcard.ReplaceAllString(m.Name, "")
-		if fixed == m.Name {
+		if !wildcard.MatchString(m.Name) {
 			x.byName[m.Name] = i
 			continue
 		}
-		pattern := wildcard.ReplaceAllStringFunc(regexp.QuoteMeta(m.Name), wild)
-		x.families = append(x.families, family{regexp.MustCompile("^" + pattern + "$"), len(fixed), i})
+		families = append(families, i)
 	}
-	slices.SortStableFunc(x.families, func(a, b family) int { return b.fixed - a.fixed })
+	x.families = sync.OnceValue(func() []family { return familiesOf(x.list, families) })
 	return x
 })
+
+// familiesOf returns the families at some places of a list.
+func familiesOf(list []Metric, at []int) []family {
+	var families []family
+	for _, i := range at {
+		name := list[i].Name
+		pattern := wildcard.ReplaceAllStringFunc(regexp.QuoteMeta(name), wild)
+		fixed := len(wildcard.ReplaceAllString(name, ""))
+		families = append(families, family{regexp.MustCompile("^" + pattern + "$"), fixed, i})
+	}
+	slices.SortStableFunc(families, func(a, b family) int { return b.fixed - a.fixed })
+	return families
+}
 
 // wild returns the pattern for a word in capitals. The name of a problem source may
 // contain slashes (openai/gsm8k), and so may verl's statistics (best@4/mean).
@@ -199,7 +218,7 @@ func Find(name string) (Metric, bool) {
 	if i, ok := x.byName[name]; ok {
 		return x.list[i], true
 	}
-	for _, f := range x.families {
+	for _, f := range x.families() {
 		if words := f.pattern.FindStringSubmatch(name); words != nil {
 			return x.list[f.at].of(name, words[1:]), true
 		}

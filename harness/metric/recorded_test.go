@@ -41,7 +41,7 @@ func entryOf(name string) (Metric, bool) {
 	if i, ok := x.byName[name]; ok {
 		return x.list[i], true
 	}
-	for _, f := range x.families {
+	for _, f := range x.families() {
 		if f.pattern.MatchString(name) {
 			return x.list[f.at], true
 		}

@@ -22,7 +22,7 @@ func TestGolden(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			f := drawn(t, s)
 			if *pngDir != "" {
-				write(t, filepath.Join(*pngDir, s.name+".png"), f.PNG)
+				write(t, filepath.Join(*pngDir, s.name+".png"), pngOf(t, f))
 				write(t, filepath.Join(*pngDir, s.name+".svg"), f.SVG)
 				t.Logf("alt: %s", f.Alt)
 				t.Logf("caption: %s", f.Caption)

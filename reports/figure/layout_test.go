@@ -156,7 +156,7 @@ func TestLayout(t *testing.T) {
 			if len(doc.texts) == 0 || !strings.HasPrefix(f.Title, doc.texts[0].text) {
 				t.Errorf("the first text is not the title %q", f.Title)
 			}
-			img, err := png.Decode(bytes.NewReader(f.PNG))
+			img, err := png.Decode(bytes.NewReader(pngOf(t, f)))
 			if err != nil {
 				t.Fatal(err)
 			}

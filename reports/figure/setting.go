@@ -44,16 +44,14 @@ func Styled(style string, columns int) (Setting, error) {
 // Formats lists the file formats of figures.
 func Formats() []string { return []string{"svg", "png", "pdf"} }
 
-// Render draws the figure in a format at a setting. In a report's setting it returns the
-// bytes of SVG and PNG that the figure already has.
+// Render draws the figure in a format at a setting. In a report's setting it returns the SVG that the figure
+// already has.
 func (f Figure) Render(format string, s Setting) ([]byte, error) {
 	switch {
 	case format == "pdf":
 		return f.pdf(s)
 	case s == Report() && format == "svg":
 		return f.SVG, nil
-	case s == Report() && format == "png":
-		return f.PNG, nil
 	case format == "svg":
 		return f.svg(s)
 	case format == "png":
