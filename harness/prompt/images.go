@@ -14,6 +14,8 @@ import (
 type ImageReader struct {
 	// Pad is the token that the chat template writes for an image.
 	Pad int32
+	// Before and After are tokens around those of each image that the template does not write (InternVL).
+	Before, After []int32
 	// Size returns the rows and columns of an image's tokens, from its size in pixels.
 	Size interface {
 		Tokens(width, height int) (rows, columns int, err error)
@@ -104,7 +106,7 @@ func (p *Prompter) illustrated(images []rollout.Picture, ids []int32) ([]int32, 
 		if err != nil {
 			return nil, fmt.Errorf("image %d, %v: %w", next, pic, err)
 		}
-		out = append(out, tokens...)
+		out = slices.Concat(out, p.images.Before, tokens, p.images.After)
 	}
 	return slices.Clip(out), nil
 }

@@ -91,6 +91,12 @@ func TestImagePrompts(t *testing.T) {
 	if err != nil || text != "<|im_start|>a<image 20×10 sha256:aaaaaaaa>b<image 30×20 sha256:bbbbbbbb><|im_end|>" {
 		t.Errorf("text %q, %v", text, err)
 	}
+	around := *p
+	around.ReadImages(&ImageReader{Pad: padID, Before: []int32{256}, After: []int32{257}, Size: tokensOfSize{}})
+	want = []int32{258, 'a', 256, padID, padID, 257, 'b', 256, padID, padID, 257, 259}
+	if got, err := around.Encode(shows("a<image>b<image>", small, small)); err != nil || !slices.Equal(got, want) {
+		t.Errorf("between tokens %v, %v; want %v", got, err, want)
+	}
 	p.NoteImages([]rollout.Problem{*q, *shows("<image>", large)})
 	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6, Row: 2, Different: 8}) {
 		t.Errorf("plan %+v", got)

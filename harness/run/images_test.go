@@ -122,9 +122,12 @@ func taughtSquares(t *testing.T, data string) (talks, pairs string) {
 // The other classes learn, too.
 func TestImagesOfClasses(t *testing.T) {
 	l, data := newLab(t), squares(t)
-	for i, conf := range prompttest.OtherPictureConfigs() {
+	for i, conf := range append(prompttest.OtherPictureConfigs(), prompttest.TiledPictureConfig) {
 		dir := prompttest.PictureFolder(t, conf)
 		for _, lora := range []bool{true, false} {
+			if !lora && conf == prompttest.TiledPictureConfig {
+				continue
+			}
 			sets := slices.DeleteFunc(imageSets(dir, data, fmt.Sprintf("name=class%d-%t", i, lora)),
 				func(s string) bool { return !lora && strings.HasPrefix(s, "train.lora=") })
 			p := l.plan(0, sets...)

@@ -213,7 +213,7 @@ func NewPrompter(c *config.Run) (*prompt.Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := imageReader(c)
+	reader, err := imageReader(c, p.Tokenizer)
 	if err != nil {
 		return nil, err
 	}

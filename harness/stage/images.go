@@ -16,6 +16,7 @@ import (
 	"exp/train/model"
 	"exp/train/picture"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 	"exp/train/vision"
 )
 
@@ -174,7 +175,7 @@ func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
 		return 0, 0
 	}
 	defer t.Close()
-	patches := min(settings.MaxPixels/(settings.Patch*settings.Patch), tokens*settings.Merge*settings.Merge)
+	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
 	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
 }
 
@@ -215,8 +216,8 @@ func PictureSettings(c *config.Run) (picture.Settings, error) {
 	return s, nil
 }
 
-// imageReader says how prompts show images; nil if the model reads text alone.
-func imageReader(c *config.Run) (*prompt.ImageReader, error) {
+// imageReader says how prompts show images to a model with this tokenizer; nil if the model reads text alone.
+func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, error) {
 	if !ReadsImages(c) {
 		return nil, nil
 	}
@@ -228,7 +229,20 @@ func imageReader(c *config.Run) (*prompt.ImageReader, error) {
 	if err != nil {
 		return nil, &prompt.ImagesError{Key: "model.base", Err: err}
 	}
-	return &prompt.ImageReader{Pad: pad, Size: settings}, nil
+	x := &prompt.ImageReader{Pad: pad, Size: settings}
+	if settings.Tile == 0 {
+		return x, nil
+	}
+	for name, to := range map[string]*[]int32{"start_image_token": &x.Before, "end_image_token": &x.After} {
+		text := tok.SpecialTokens().Named[name]
+		id, ok := tok.TokenID(text)
+		if text == "" || !ok {
+			return nil, &prompt.ImagesError{Key: "model.base", Err: fmt.Errorf("tokenizer_config.json: %s is %q, "+
+				"which is no token: the image processor writes it around an image", name, text)}
+		}
+		*to = []int32{id}
+	}
+	return x, nil
 }
 
 // visionDigest covers the vision tower of model.base and how its folder says to read images; zero for a model of text

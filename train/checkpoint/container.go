@@ -246,8 +246,8 @@ func (c *Container) wanted() func(name string) ([]int, bool) {
 	if conf.ReadsImages() {
 		tower, _ := readTower(c.Texts) // ReadConfig or ReadImageConfig has read it
 		for _, t := range tower.Tensors() {
-			for _, prefix := range towerPrefixes() {
-				shapes[prefix+t.Name] = t.Shape
+			for _, name := range storedNames(t.Name) {
+				shapes[name] = t.Shape
 			}
 		}
 	}

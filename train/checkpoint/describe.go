@@ -323,8 +323,9 @@ func Words(c model.Config, class string) []string {
 	add(c.ScoreCap > 0, "attention scores capped at %g", c.ScoreCap)
 	add(c.LogitCap > 0, "logits capped at %g", c.LogitCap)
 	add(c.TieEmbeddings, "the output projection is the token embedding")
-	add(c.ReadsImages(), "reads images: %v rotary pairs turn by time, height and width%s", c.Images.Sections,
-		map[bool]string{true: ", in turns"}[c.Images.Interleaved])
+	add(c.Images.Flat, "reads images, in positions of text")
+	add(c.ReadsImages() && !c.Images.Flat, "reads images: %v rotary pairs turn by time, height and width%s",
+		c.Images.Sections, map[bool]string{true: ", in turns"}[c.Images.Interleaved])
 	add(c.Images.Deep > 0, "features of images are added after each of the first %d layers", c.Images.Deep)
 	return list
 }

@@ -47,13 +47,14 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 6 {
+	if len(all.Models) != 10 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
 		for _, v5 := range []bool{false, true} {
-			if !v5 && (x.Name == "qwen3-vl" || x.onRequest()) {
-				continue // transformers 4 has the names of 5 in these classes, but experts of Qwen3-VL turned
+			if !v5 && (x.Name == "qwen3-vl" || x.onRequest() || strings.HasPrefix(x.Name, "glm4v") ||
+				x.Name == "internvl-6b") {
+				continue // transformers 4 has the names of 5 in most of these classes, but experts of Qwen3-VL turned
 			}
 			t.Run(x.Name+map[bool]string{true: "/transformers 5"}[v5], func(t *testing.T) {
 				dir := t.TempDir()
@@ -97,16 +98,20 @@ func (x pictured) weights(t *testing.T, dir string, v5 bool) []Source {
 		list = append(fusedExperts(list), source("mtp.fc.weight", F32, []int{1}, "abcd"))
 	}
 	for i := range list {
-		if rest, ok := strings.CutPrefix(list[i].Name, backbonePrefix); ok && (v5 || moe) {
+		rest, inner := strings.CutPrefix(list[i].Name, backbonePrefix)
+		switch {
+		case inner && (v5 || moe):
 			list[i].Name = languageModel + rest
+		case !v5 && tower.Kind == vision.InternVL:
+			list[i].Name = "language_model." + list[i].Name
 		}
 	}
-	prefix := "visual."
-	if v5 || moe {
-		prefix = "model.visual."
-	}
 	for _, x := range towerWaves(tower) {
-		x.Name = prefix + x.Name
+		names := storedNames(x.Name)
+		x.Name = names[1]
+		if v5 || moe {
+			x.Name = names[0]
+		}
 		list = append(list, x)
 	}
 	return list
@@ -279,7 +284,11 @@ func TestLanguageModelsOfImages(t *testing.T) {
 		"qwen3-vl":     {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 2},
 		"qwen3-vl-moe": {Sections: [3]int{4, 2, 2}, Interleaved: true, Deep: 1},
 		"qwen3.5":      {Sections: [3]int{3, 2, 1}, Interleaved: true},
-		"qwen3.5-moe":  {Sections: [3]int{3, 2, 1}, Interleaved: true}}
+		"qwen3.5-moe":  {Sections: [3]int{3, 2, 1}, Interleaved: true},
+		"glm4v":        {Sections: [3]int{1, 1, 1}},
+		"glm4v-moe":    {Sections: [3]int{1, 1, 1}},
+		"internvl":     {Flat: true},
+		"internvl-6b":  {Flat: true}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c := x.config(t, dir)
 		if c.Images != want[x.Name] {
@@ -290,6 +299,13 @@ func TestLanguageModelsOfImages(t *testing.T) {
 			readText, openText = ReadConfig, OpenFolder
 		} else if _, err := ReadImageConfig(dir); err == nil || !strings.Contains(err.Error(), "are read anyway") {
 			t.Errorf("its images on request: %v", err)
+		}
+		if strings.HasPrefix(x.Name, "glm4v") { // GLM-4.6V has the same parts
+			other := maps.Clone(x.Config)
+			other["architectures"], other["model_type"] = []string{"Glm46VForConditionalGeneration"}, "glm46v"
+			if got, err := parseConfig(configFile, compact(other), usual); err != nil || !reflect.DeepEqual(got, c) {
+				t.Errorf("as GLM-4.6V it is %+v (%v)", got, err)
+			}
 		}
 		text, err := readText(dir)
 		if err != nil || text.ReadsImages() {
@@ -409,7 +425,8 @@ func TestShapesOfModelsOfImages(t *testing.T) {
 func TestPartsOfModelsOfImages(t *testing.T) {
 	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
 		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM",
-		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM"}
+		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM", "glm4v": "Glm4ForCausalLM",
+		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM"}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		readText, openText := ReadTextConfig, OpenTextFolder
 		if x.onRequest() {
@@ -475,6 +492,8 @@ func TestAdaptersOfModelsOfImages(t *testing.T) {
 		block := "mlp.gate_proj"
 		if x.onRequest() { // whose experts have no adapters
 			block = "linear_attn.out_proj"
+		} else if c.FusedFFN {
+			block = "mlp.gate_up_proj"
 		}
 		a := &model.Adapters{Rank: 2, Alpha: 3, Targets: []string{"q_proj", block[strings.Index(block, ".")+1:]}}
 		m, err := model.NewOn(base, model.Heads{LM: true, Adapters: a}, true)
@@ -584,6 +603,68 @@ func TestPublishedModelOfImages(t *testing.T) {
 	}
 }
 
+// Published files of other families: GLM-4.1V-9B-Thinking and InternVL3-1B-hf, without keys that say nothing of a model.
+func TestPublishedModelsOfOtherTowers(t *testing.T) {
+	for name, tt := range map[string]struct {
+		config, processor, other string
+		tower                    vision.Config
+		images                   model.ImageSettings
+		tokens                   [2]int // of an image of 1000×600 pixels
+	}{
+		"glm": {`{"architectures": ["Glm4vForConditionalGeneration"], "model_type": "glm4v", "attention_bias": true,
+			"image_token_id": 151343, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 13696,
+			"max_position_embeddings": 65536, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 2,
+			"rms_norm_eps": 1e-05, "rope_theta": 10000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+			"vocab_size": 151552, "partial_rotary_factor": 0.5, "rope_scaling": {"type": "default", "mrope_section": [8, 12, 12]},
+			"vision_config": {"hidden_size": 1536, "depth": 24, "num_heads": 12, "attention_bias": false,
+			"intermediate_size": 13696, "hidden_act": "silu", "hidden_dropout_prob": 0.0, "image_size": 336, "patch_size": 14,
+			"out_hidden_size": 4096, "rms_norm_eps": 1e-05, "spatial_merge_size": 2, "temporal_patch_size": 2}}`,
+			`{"size": {"shortest_edge": 12544, "longest_edge": 9633792}, "patch_size": 14, "temporal_patch_size": 2,
+			"merge_size": 2, "image_processor_type": "Glm4vImageProcessor"}`,
+			`{"patch_size": 14, "image_processor_type": "Qwen2VLImageProcessor"}`,
+			vision.Config{Kind: vision.GLM4V, Layers: 24, Width: 1536, Heads: 12, FFN: 4096, Activation: "silu", Channels: 3,
+				Patch: 14, Frames: 2, Merge: 2, Out: 4096, Side: 24, Inner: 13696, Eps: 1e-5},
+			model.ImageSettings{Sections: [3]int{8, 12, 12}}, [2]int{21, 36}},
+		"internvl": {`{"architectures": ["InternVLForConditionalGeneration"], "model_type": "internvl", "downsample_ratio": 0.5,
+			"image_seq_length": 256, "image_token_id": 151667, "projector_hidden_act": "gelu", "torch_dtype": "bfloat16",
+			"text_config": {"architectures": ["Qwen2ForCausalLM"], "hidden_act": "silu", "hidden_size": 896,
+			"intermediate_size": 4864, "max_position_embeddings": 32768, "model_type": "qwen2", "num_attention_heads": 14,
+			"num_hidden_layers": 24, "num_key_value_heads": 2, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0,
+			"rope_scaling": {"factor": 2.0, "rope_type": "dynamic", "type": "dynamic"}, "sliding_window": null,
+			"use_sliding_window": false, "vocab_size": 151674}, "vision_config": {"architectures": ["InternVisionModel"],
+			"attention_bias": true, "hidden_act": "gelu", "hidden_size": 1024, "image_size": [448, 448],
+			"intermediate_size": 4096, "layer_norm_eps": 1e-06, "layer_scale_init_value": 0.1, "model_type": "internvl_vision",
+			"norm_type": "layer_norm", "num_attention_heads": 16, "num_channels": 3, "num_hidden_layers": 24,
+			"patch_size": [14, 14], "use_absolute_position_embeddings": true, "use_mask_token": false,
+			"use_mean_pooling": true, "use_qk_norm": false}, "vision_feature_layer": -1,
+			"vision_feature_select_strategy": "default"}`,
+			`{"crop_to_patches": false, "min_patches": 1, "max_patches": 12, "size": {"height": 448, "width": 448},
+			"image_processor_type": "GotOcr2ImageProcessorFast"}`,
+			`{"size": {"height": 224, "width": 224}, "image_processor_type": "GotOcr2ImageProcessor"}`,
+			vision.Config{Kind: vision.InternVL, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: "gelu", Channels: 3,
+				Patch: 14, Frames: 1, Merge: 2, Out: 896, Side: 32, Eps: 1e-6, Bias: true},
+			model.ImageSettings{Flat: true}, [2]int{7 * 16, 16}}, // 3×2 tiles and the whole
+	} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, configFile), []byte(tt.config))
+		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.processor))
+		if c, err := ReadConfig(dir); err != nil || c.Images != tt.images {
+			t.Errorf("%s: %+v, %v", name, c.Images, err)
+		}
+		tower, s, err := ReadVision(dir)
+		if diff := gocmp.Diff(tt.tower, tower); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+		if rows, columns, err := s.Tokens(1000, 600); err != nil || [2]int{rows, columns} != tt.tokens {
+			t.Errorf("%s: %d×%d tokens (%v), want %v", name, rows, columns, err, tt.tokens)
+		}
+		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.other))
+		if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "the image processor") {
+			t.Errorf("%s, another processor: %v", name, err)
+		}
+	}
+}
+
 // A tower of BF16 stays BF16 in memory, a tensor that it lacks is named, and so is one too many.
 func TestTowersOfFiles(t *testing.T) {
 	eachPictured(t, func(t *testing.T, x pictured, dir string, v5 bool) {
@@ -623,9 +704,10 @@ func TestTowersOfFiles(t *testing.T) {
 		if p := x.patchesOf(c, 0); !slices.Equal(tower.Encode(be, p), other.Encode(wide, p)) {
 			t.Error("other bits than the reference")
 		}
-		i := slices.IndexFunc(all, func(s Source) bool { return strings.HasSuffix(s.Name, "attn.qkv.bias") })
+		lost := c.Tensors()[1].Name
+		i := slices.IndexFunc(all, func(s Source) bool { return slices.Contains(storedNames(lost), s.Name) })
 		writeTensors(t, path, slices.Delete(slices.Clone(all), i, i+1)...)
-		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "missing: blocks.0.attn.qkv.bias") {
+		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "missing: "+lost) {
 			t.Errorf("without a tensor: %v", err)
 		}
 		writeTensors(t, path, append(slices.Clone(all), source("visual.blocks.0.attn.qkv.scales", F32, []int{1}, "\x00\x00\x00\x00"))...)
@@ -722,6 +804,17 @@ func TestImagesAreRefused(t *testing.T) {
 		"layers": {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
 		"width":  {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
 		"tower":  {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
+		"small":  {"Glm4v", func(_, _, tower object) { tower["image_size"] = 13 }, "it holds no patch of 14 pixels"},
+		"gates":  {"Glm4v", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
+		"mask":   {"InternVL", func(_, _, tower object) { tower["use_mask_token"] = true }, "use_mask_token is true"},
+		"oblong": {"InternVL", func(_, _, tower object) { tower["image_size"] = []int{448, 224} }, "[448,224], not a number or two equal"},
+		"tile":   {"InternVL", func(_, _, tower object) { tower["image_size"] = 450 }, "not a multiple of patch_size"},
+		"norm":   {"InternVL", func(_, _, tower object) { tower["norm_type"] = "none" }, `norm_type is "none"`},
+		"ratio":  {"InternVL", func(whole, _, _ object) { whole["downsample_ratio"] = 0.4 }, "downsample_ratio is 0.4"},
+		"layer":  {"InternVL", func(whole, _, _ object) { whole["vision_feature_layer"] = -2 }, "vision_feature_layer -2"},
+		"tokens": {"InternVL", func(whole, _, _ object) { whole["image_seq_length"] = 64 }, "a tile of 32·32 patches has 256 tokens"},
+		"oss":    {"InternVL", func(_, text, _ object) { text["model_type"] = "gpt_oss" }, `"gpt_oss": the language model is not`},
+		"inside": {"InternVL", func(_, text, _ object) { text["model_type"] = "moshi" }, `model_type is "moshi": the language model`},
 		"class": {"Gemma3", func(whole, _, _ object) { whole["model_type"] = "gemma3" },
 			"only its text part is supported"},
 	} {
@@ -735,7 +828,16 @@ func TestImagesAreRefused(t *testing.T) {
 			whole := object{"architectures": []string{tt.class + "ForConditionalGeneration"}, "text_config": text,
 				"vision_config": tower}
 			if tt.class != "Gemma3" {
-				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl"}[tt.class]
+				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl",
+					"Glm4v": "glm4v", "InternVL": "internvl"}[tt.class]
+				switch tt.class {
+				case "Glm4v":
+					text["partial_rotary_factor"] = 1.0
+				case "InternVL":
+					text["model_type"] = "qwen3"
+					delete(text, "rope_scaling")
+					tower["num_hidden_layers"], tower["num_attention_heads"] = 2, 2
+				}
 				dir := t.TempDir()
 				writeFile(t, filepath.Join(dir, configFile), compact(whole))
 				if c, err := ReadConfig(dir); err != nil || !c.ReadsImages() {

@@ -50,11 +50,11 @@ func imageClasses() []imageClass {
 		{class: "Qwen3_5MoeForConditionalGeneration", kind: "qwen3_5_moe", inside: "Qwen3_5MoeForCausalLM",
 			tower: vision.Qwen3VL, asked: true},
 		{class: "Glm4vForConditionalGeneration", kind: "glm4v", inside: "Glm4ForCausalLM", sections: glm,
-			flat: true, complete: evenHeads},
+			flat: true, complete: evenHeads, tower: vision.GLM4V},
 		{class: "Glm4vMoeForConditionalGeneration", kind: "glm4v_moe", inside: "Glm4MoeForCausalLM", sections: glm,
-			flat: true},
-		{class: "Glm46VForConditionalGeneration", kind: "glm46v"},
-		{class: "InternVLForConditionalGeneration", kind: "internvl"},
+			flat: true, tower: vision.GLM4V},
+		{class: "Glm46VForConditionalGeneration", kind: "glm46v", tower: vision.GLM4V},
+		{class: "InternVLForConditionalGeneration", kind: "internvl", tower: vision.InternVL},
 		{class: "Lfm2VlForConditionalGeneration", kind: "lfm2_vl"},
 	}
 }

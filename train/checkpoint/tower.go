@@ -15,17 +15,28 @@ import (
 	"exp/train/vision"
 )
 
-// towerPrefixes begin the names of a vision tower's tensors, in transformers 5 and 4.
-func towerPrefixes() []string { return []string{"model.visual.", "visual."} }
-
-// towerName returns the name of a tower's tensor in package vision.
+// towerName returns the name of a tower's tensor in package vision: without the "model." of transformers 5, and
+// without "visual." if the tower is there. Other towers have parts of other names.
 func towerName(name string) (string, bool) {
-	for _, prefix := range towerPrefixes() {
-		if rest, ok := strings.CutPrefix(name, prefix); ok {
-			return rest, true
-		}
+	name = strings.TrimPrefix(name, backbonePrefix)
+	if rest, ok := strings.CutPrefix(name, visual); ok {
+		return rest, true
 	}
-	return "", false
+	return name, slices.ContainsFunc(towerParts(), func(part string) bool { return strings.HasPrefix(name, part) })
+}
+
+// visual begins the names of a tower's tensors where the tower is one module, as in Qwen's and GLM's models.
+const visual = "visual."
+
+// towerParts begin the names of the tensors of other towers.
+func towerParts() []string { return []string{"vision_tower.", "multi_modal_projector."} }
+
+// storedNames returns the names that a tensor of package vision has in files, of transformers 5 and 4.
+func storedNames(name string) []string {
+	if _, ok := towerName(name); !ok {
+		name = visual + name
+	}
+	return []string{backbonePrefix + name, name}
 }
 
 // OpenTower opens the weights of the vision tower of a model of text and images at a path, under the names of package
@@ -40,7 +51,8 @@ func OpenTower(path string) (*Tensors, error) {
 	}
 	err = t.rename(towerName)
 	if err == nil && len(t.where) == 0 {
-		err = &Error{Op: "read", Path: path, Err: errors.New("no tensor is below visual: there is no vision tower"),
+		err = &Error{Op: "read", Path: path, Err: errors.New("no tensor's name begins with visual or vision_tower: " +
+			"there is no vision tower"),
 			Hint: "model.part: text reads the language model alone"}
 	}
 	return t.orClosed(err)
@@ -134,9 +146,13 @@ func towerNotes(dir string, c model.Config) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
+	tiles := ""
+	if x.Kind == vision.InternVL {
+		tiles = fmt.Sprintf(", and an image is tiles of %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
+	}
 	return []string{fmt.Sprintf("with a vision tower of %s of width %d, %d heads, feed-forward %d, %d parameters, "+
-		"which is not listed: a token is %d·%d patches of %d·%d pixels", layerCount(x.Layers), x.Width, x.Heads,
-		x.FFN, x.Params(), x.Merge, x.Merge, x.Patch, x.Patch)}
+		"which is not listed: a token is %d·%d patches of %d·%d pixels%s", layerCount(x.Layers), x.Width, x.Heads,
+		x.FFN, x.Params(), x.Merge, x.Merge, x.Patch, x.Patch, tiles)}
 }
 
 // processorFiles are files of a model of text and images that say how its inputs become tokens and patches, besides

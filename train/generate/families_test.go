@@ -38,7 +38,8 @@ func families() map[string]model.Config {
 			c.QKNorm, c.Images = true, model.ImageSettings{Sections: [3]int{2, 2, 2}, Interleaved: true, Deep: 1}
 			c.Sparse, c.Experts = []bool{true, true}, model.Experts{Count: 6, Top: 3, FFN: 24, Renorm: true}
 		}),
-		"mistral": with(func(c *model.Config) { c.Window, c.Windowed = 7, []bool{true, true} }),
+		"internvl": with(func(c *model.Config) { c.QKNorm, c.Images = true, model.ImageSettings{Flat: true} }),
+		"mistral":  with(func(c *model.Config) { c.Window, c.Windowed = 7, []bool{true, true} }),
 		"qwen2 window": with(func(c *model.Config) {
 			c.QKVBias, c.Window, c.Windowed = true, 20, []bool{false, true}
 		}),
@@ -96,6 +97,7 @@ func families() map[string]model.Config {
 		}),
 		"glm4": with(func(c *model.Config) {
 			c.Interleaved, c.Rotary, c.FusedFFN, c.PostNorms, c.GLMNorms = true, 8, true, true, true
+			c.Images.Sections = [3]int{1, 2, 1} // as in GLM-4.1V
 		}),
 		"granite": with(func(c *model.Config) {
 			c.EmbedScale, c.QueryScale, c.ResidualScale, c.LogitDivisor = 3, 0.1, 0.22, 4

@@ -9,14 +9,17 @@ import (
 )
 
 // This file has what models of text and images add (Qwen2-VL, arXiv:2409.12191; Qwen2.5-VL, arXiv:2502.13923;
-// Qwen3-VL, arXiv:2511.21631). A frozen vision tower (package vision) turns an image into features, which stand for
-// the embeddings of its tokens. The tokens of an image have ids of their own beyond the vocabulary, so equal tokens
-// always have equal features, in prefixes that sequences share, too.
+// Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479). A frozen vision tower (package
+// vision) turns an image into features, which stand for the embeddings of its tokens. The tokens of an image have ids
+// of their own beyond the vocabulary, so equal tokens always have equal features, in prefixes that sequences share,
+// too.
 
 // ImageSettings says how a language model reads images; the zero value: not at all.
 type ImageSettings struct {
 	// Sections are the rotary pairs that turn by time, by height and by width; together they are all pairs.
 	Sections [3]int
+	// Flat says that tokens of images have the positions of text instead, one after the other (InternVL).
+	Flat bool `json:",omitempty"`
 	// Interleaved says that the pairs of the three take turns (Qwen3-VL), not one section after another.
 	Interleaved bool `json:",omitempty"`
 	// Deep is the number of first layers whose outputs get further features of the tokens added (DeepStack,
@@ -53,7 +56,7 @@ func (e *ImageError) Unwrap() error { return e.Err }
 func (m *Model) SetImages(x Images) { m.images = x }
 
 // ReadsImages reports whether models of configuration c read images.
-func (c Config) ReadsImages() bool { return c.Images.Sections != [3]int{} }
+func (c Config) ReadsImages() bool { return c.Images != ImageSettings{} }
 
 // validate reports invalid settings.
 func (s ImageSettings) validate(c Config) (errs []error) {
@@ -68,7 +71,10 @@ func (s ImageSettings) validate(c Config) (errs []error) {
 		}
 		sum += n
 	}
-	if sum != c.rotated()/2 {
+	switch {
+	case s.Flat && (sum > 0 || s.Interleaved):
+		bad("sections %v of rotary pairs and positions of text", s.Sections)
+	case !s.Flat && sum != c.rotated()/2:
 		bad("sections %v are %d rotary pairs, a head has %d", s.Sections, sum, c.rotated()/2)
 	}
 	if s.Deep < 0 || s.Deep > c.Layers {
@@ -123,9 +129,9 @@ func (x *placer) place(id int32) Place {
 }
 
 // Places returns the places of the tokens of a sequence, and the position of text behind them; nil if no token is of
-// an image.
+// an image, or images have positions of text.
 func (m *Model) Places(tokens []int32) (list []Place, next int32) {
-	if !m.shows(tokens) {
+	if m.Config.Images.Flat || !m.shows(tokens) {
 		return nil, int32(len(tokens))
 	}
 	x := placer{m: m}
@@ -166,7 +172,9 @@ func (x *imageRoom) alloc(c Config, N int, f func(n int) kernels.Buffer) {
 	if !c.ReadsImages() {
 		return
 	}
-	x.table = rotary{f(N * c.rotated() / 2), f(N * c.rotated() / 2)}
+	if !c.Images.Flat {
+		x.table = rotary{f(N * c.rotated() / 2), f(N * c.rotated() / 2)}
+	}
 	x.features = f(N * c.Width)
 	x.deep = nil
 	for range c.Images.Deep {
@@ -190,6 +198,11 @@ func (m *Model) showImages(ws *Workspace) {
 		ws.images.placed, ws.images.shown = false, 0
 		return
 	}
+	if m.Config.Images.Flat {
+		m.placeRows(&ws.images, ws.ids.host, nil)
+		m.be.Sync()
+		return
+	}
 	places := ws.images.places[:0]
 	var at, behind placer // behind the prompt
 	for i, id := range ws.ids.host {
@@ -210,15 +223,16 @@ func (m *Model) showImages(ws *Workspace) {
 	m.be.Sync()
 }
 
-// placeRows prepares rows with tokens at places, for tokens of images and rows behind them; without places it notes
-// that none are.
+// placeRows prepares rows with tokens at places, for tokens of images and rows behind them; without places all rows
+// have the positions of text.
 func (m *Model) placeRows(x *imageRoom, tokens []int32, places []Place) {
 	x.placed, x.shown = len(places) > 0, 0
-	if !x.placed {
-		return
+	if x.placed {
+		m.turnRows(x, places)
 	}
-	m.turnRows(x, places)
-	m.takeFeatures(x, tokens)
+	if m.shows(tokens) {
+		m.takeFeatures(x, tokens)
+	}
 }
 
 // turnRows fills the table of rows at places.
@@ -276,9 +290,6 @@ func (m *Model) takeFeatures(x *imageRoom, tokens []int32) {
 		}
 	}
 	text := len(x.ids.host)
-	if text == len(tokens) {
-		return
-	}
 	x.minusZeroes = x.minusZeroes[:0]
 	for range C {
 		x.minusZeroes = append(x.minusZeroes, float32(math.Copysign(0, -1)))

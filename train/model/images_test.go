@@ -104,6 +104,19 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// Images may have the positions of text.
+func TestFlatImagesHaveNoPlaces(t *testing.T) {
+	m, err := New(ref.New[float32](), variants["internvl"], Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	b := imageBatch(m)
+	if list, next := m.Places(b.Tokens); list != nil || int(next) != len(b.Tokens) {
+		t.Errorf("places %v up to %d, of %d tokens", list, next, len(b.Tokens))
+	}
+}
+
 // The table of cosines reaches to the largest position, of whichever axis.
 func TestTurnsOfFarPlaces(t *testing.T) {
 	c := variants["qwen2.5-vl"]
@@ -221,6 +234,7 @@ func TestImpossibleImageSettings(t *testing.T) {
 		"a section of -1 rotary pairs":                      {Sections: [3]int{5, -1, 0}},
 		"features are added after 4 of 3 layers":            {Sections: [3]int{2, 1, 1}, Deep: 4},
 		"features are added after -1 of 3 layers":           {Sections: [3]int{2, 1, 1}, Deep: -1},
+		"sections [2 1 1] of rotary pairs and positions":    {Sections: [3]int{2, 1, 1}, Flat: true},
 	} {
 		c := variants["qwen3-vl"]
 		if err := c.Validate(); err != nil {
@@ -281,7 +295,7 @@ func TestSections(t *testing.T) {
 
 // An image of one token with the features of a token of text computes what that token does.
 func TestImageOfOneTokenIsAToken(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images", "glm4.1v", "internvl"} {
 		c := variants[name]
 		be := ref.New[float32]()
 		m, err := New(be, c, Heads{LM: true}, false)
@@ -320,7 +334,7 @@ func TestImageOfOneTokenIsAToken(t *testing.T) {
 
 // A sequence with images has the same bits alone, packed with others and behind a shared prompt, in both classes.
 func TestImagesPacked(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images", "glm4.1v", "internvl"} {
 		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 			c := variants[name]
 			be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})

@@ -1,7 +1,8 @@
-// Package picture turns image files into the patches that the vision towers of Qwen2-VL, Qwen2.5-VL and Qwen3-VL read:
-// the arithmetic of transformers' Qwen2VLImageProcessor (Qwen2-VL, arXiv:2409.12191 §2.1).
+// Package picture turns image files into the patches that vision towers read: the arithmetic of transformers'
+// Qwen2VLImageProcessor (Qwen2-VL, arXiv:2409.12191 §2.1), Glm4vImageProcessor (GLM-4.1V) and GotOcr2ImageProcessor
+// (InternVL, arXiv:2404.16821 §3.3).
 //
-//	file → RGB pixels, upright → resized to whole blocks → normalised → patches
+//	file → RGB pixels, upright → resized to whole blocks or tiles → normalised → patches
 //
 // Pixels are Pillow's Image.convert("RGB"), turned upright by EXIF as the libraries datasets and transformers do when
 // they load a file. Transparency is dropped, not laid on a background, as Pillow does. Everything up to the resized

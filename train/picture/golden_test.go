@@ -26,14 +26,17 @@ type golden struct {
 		SHA256   string
 	}
 	Sizes   [][7]int
-	Patches []struct {
-		Settings map[string]any
-		Image    json.RawMessage
-		Grid     [3]int
-		SHA256   string
-		Every    int
-		Values   []float32
-	}
+	Patches []goldenPatches
+}
+
+// goldenPatches are what a processor makes of an image.
+type goldenPatches struct {
+	Settings map[string]any
+	Image    json.RawMessage
+	Grid     [3]int
+	SHA256   string
+	Every    int
+	Values   []float32
 }
 
 var goldenFile = sync.OnceValues(func() (g golden, err error) {
@@ -109,46 +112,57 @@ func TestSizesAsTransformers(t *testing.T) {
 
 func TestPatchesAsTransformers(t *testing.T) {
 	g := readGolden(t)
-	for _, x := range g.Patches {
-		t.Run(fmt.Sprintf("%s %v", x.Image, x.Settings), func(t *testing.T) {
-			text, err := json.Marshal(x.Settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := parseSettings(text)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := patchesOf(g, s, x.Image)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got.Rows != x.Grid[1] || got.Columns != x.Grid[2] || x.Grid[0] != 1 {
-				t.Fatalf("a grid of %d×%d patches, of transformers %v", got.Rows, got.Columns, x.Grid)
-			}
-			for i, want := range x.Values {
-				if v := got.Values[i*x.Every]; v != want {
-					t.Errorf("value %d is %g, of transformers %g", i*x.Every, v, want)
-				}
-			}
-			raw := make([]byte, 0, 4*len(got.Values))
-			for _, v := range got.Values {
-				raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
-			}
-			if d := digest(raw); d != x.SHA256 {
-				t.Errorf("values have digest %s, of transformers %s", d, x.SHA256)
-			}
-		})
+	all := append(readProcessors(t).Patches, g.Patches...)
+	for _, x := range all {
+		t.Run(fmt.Sprintf("%s %v", x.Image, x.Settings), func(t *testing.T) { x.test(t, g) })
 	}
+}
+
+func (x goldenPatches) test(t *testing.T, g golden) {
+	s := settingsOf(t, x.Settings)
+	got, err := patchesOf(g, s, x.Image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Rows != x.Grid[1] || got.Columns != x.Grid[2] || x.Grid[0] != 1 {
+		t.Fatalf("a grid of %d×%d patches, of transformers %v", got.Rows, got.Columns, x.Grid)
+	}
+	for i, want := range x.Values {
+		if v := got.Values[i*x.Every]; v != want {
+			t.Errorf("value %d is %g, of transformers %g", i*x.Every, v, want)
+		}
+	}
+	raw := make([]byte, 0, 4*len(got.Values))
+	for _, v := range got.Values {
+		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))
+	}
+	if d := digest(raw); d != x.SHA256 {
+		t.Errorf("values have digest %s, of transformers %s", d, x.SHA256)
+	}
+}
+
+// settingsOf reads settings as if they were preprocessor_config.json.
+func settingsOf(t *testing.T, settings map[string]any) Settings {
+	t.Helper()
+	text, err := json.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseSettings(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Tile > 0 {
+		s.Patch, s.Merge = 14, 2
+	}
+	return s
 }
 
 // patchesOf makes the patches of a file, named, or of a pattern, by its size.
 func patchesOf(g golden, s Settings, what json.RawMessage) (Patches, error) {
 	var size [2]int
 	if json.Unmarshal(what, &size) == nil {
-		m := pattern(size[0], size[1])
-		h, w, err := s.resized(m.height, m.width)
-		return s.cut(m.resize(w, h)), err
+		return s.patches(pattern(size[0], size[1]))
 	}
 	var name string
 	if err := json.Unmarshal(what, &name); err != nil {

@@ -11,8 +11,16 @@ const mostPixels = 100_000_000
 // mostStretched is how many times longer than wide an image may be, as in transformers.
 const mostStretched = 200
 
-// Grid returns how many patches an image has after resizing. Both are multiples of Merge.
+// Grid returns how many patches an image has after resizing. Both are multiples of Merge. Tiles lie one below the
+// other.
 func (s Settings) Grid(width, height int) (rows, columns int, err error) {
+	if s.Tile > 0 {
+		if err := s.readable(width, height); err != nil {
+			return 0, 0, err
+		}
+		side := s.Tile / s.Patch
+		return s.tilesOf(width, height) * side, side, nil
+	}
 	h, w, err := s.resized(height, width)
 	if err != nil {
 		return 0, 0, err
@@ -29,26 +37,51 @@ func (s Settings) Tokens(width, height int) (rows, columns int, err error) {
 	return rows / s.Merge, columns / s.Merge, nil
 }
 
+// MostPatches returns how many patches the largest image has after resizing. Very long ones without tiles may have
+// more.
+func (s Settings) MostPatches() int {
+	n := s.MaxPixels
+	if n >= 2*s.Tile*s.Tile {
+		n += s.Tile * s.Tile
+	}
+	return n / (s.Patch * s.Patch)
+}
+
+// readable reports settings that make no sense and sizes that are not read.
+func (s Settings) readable(width, height int) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if height < 1 || width < 1 || height > mostPixels/width {
+		return fmt.Errorf("an image of %d×%d pixels: it must have between 1 and %d million", width, height,
+			mostPixels/1_000_000)
+	}
+	return nil
+}
+
 // resized returns the height and width to resize an image to, transformers' smart_resize: multiples of a token's side
 // f = Patch·Merge close to the image's own, with an area of MinPixels to MaxPixels.
 //
 //	h' = f·round(h/f)                                          halves to even
 //	h' = max(f, f·⌊h/(β·f)⌋)  where h'·w' > MaxPixels,  β = √(h·w/MaxPixels)
 //	h' = f·⌈h·β/f⌉            where h'·w' < MinPixels,  β = √(MinPixels/(h·w))
+//
+// With Enlarge, where h or w is less than f, both are multiplied by what makes the shorter one f before, and rounded
+// down.
 func (s Settings) resized(height, width int) (h, w int, err error) {
-	if err := s.Check(); err != nil {
+	if err := s.readable(width, height); err != nil {
 		return 0, 0, err
 	}
-	if height < 1 || width < 1 || height > mostPixels/width {
-		return 0, 0, fmt.Errorf("an image of %d×%d pixels: it must have between 1 and %d million", width, height,
-			mostPixels/1_000_000)
+	f := float64(s.Patch * s.Merge)
+	if short := float64(min(height, width)); s.Enlarge && short < f {
+		scale := f / short
+		height, width = int(float64(height)*scale), int(float64(width)*scale)
 	}
 	long, short := max(height, width), min(height, width)
 	if long > mostStretched*short {
 		return 0, 0, fmt.Errorf("an image of %d×%d pixels: one side must not be more than %d times the other", width,
 			height, mostStretched)
 	}
-	f := float64(s.Patch * s.Merge)
 	y, x := float64(height), float64(width)
 	hh, ww := math.RoundToEven(y/f)*f, math.RoundToEven(x/f)*f
 	switch area := hh * ww; {

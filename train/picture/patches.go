@@ -4,7 +4,7 @@ package picture
 type Patches struct {
 	Rows, Columns int // of patches
 	// Values is [Rows·Columns][3][Frames][Patch][Patch]. The patches of a token follow each other: the order is
-	// [Rows/Merge][Columns/Merge][Merge][Merge].
+	// [Rows/Merge][Columns/Merge][Merge][Merge]. Tiles follow each other, too.
 	Values []float32
 }
 
@@ -16,6 +16,17 @@ func (s Settings) Patches(encoded []byte) (Patches, error) {
 	m, err := decode(encoded)
 	if err != nil {
 		return Patches{}, err
+	}
+	return s.patches(m)
+}
+
+// patches makes the patches of an image.
+func (s Settings) patches(m bitmap) (Patches, error) {
+	if s.Tile > 0 {
+		if err := s.readable(m.width, m.height); err != nil {
+			return Patches{}, err
+		}
+		return s.cut(s.stack(m)), nil
 	}
 	h, w, err := s.resized(m.height, m.width)
 	if err != nil {

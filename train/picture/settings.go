@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // The files that have an image processor's settings. transformers 5 writes the second and prefers it.
@@ -26,6 +27,11 @@ type Settings struct {
 	MaxPixels int        // of the resized image, at most
 	Mean, Std [3]float64 // of red, green and blue, on a scale of 0 to 1
 	Rescale   float64    // makes 0 to 255 that scale
+	// Enlarge says that an image with a side shorter than a token's is enlarged before its size is chosen (GLM-4.1V).
+	Enlarge bool `json:",omitempty"`
+	// Tile is the side, in pixels, of the square tiles that an image is resized to and cut into (InternVL); MinPixels
+	// and MaxPixels are of all tiles together. An image of several tiles has another one with the whole. 0: no tiles.
+	Tile int `json:",omitempty"`
 }
 
 // NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
@@ -38,7 +44,8 @@ func NewSettings() Settings {
 }
 
 // ReadSettings reads the settings of the model folder dir: image_processor of processor_config.json or, without it,
-// preprocessor_config.json. Errors name the file and the key.
+// preprocessor_config.json. Errors name the file and the key. With tiles, the tower's configuration says what a patch
+// is, and the caller sets Patch and Merge.
 func ReadSettings(dir string) (Settings, error) {
 	path := filepath.Join(dir, wholeFile)
 	var whole struct {
@@ -76,6 +83,8 @@ type written struct {
 	Min       *int                `json:"min_pixels"`
 	Max       *int                `json:"max_pixels"`
 	Size      map[string]*float64 `json:"size"`
+	MinTiles  *int                `json:"min_patches"`
+	MaxTiles  *int                `json:"max_patches"`
 	Mean      channels            `json:"image_mean"`
 	Std       channels            `json:"image_std"`
 	Factor    *float64            `json:"rescale_factor"`
@@ -112,17 +121,18 @@ func parseSettings(data []byte) (Settings, error) {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return Settings{}, err
 	}
+	read, err := w.check()
+	if err != nil {
+		return Settings{}, err
+	}
 	s := NewSettings()
-	if err := w.check(); err != nil {
-		return Settings{}, err
-	}
-	if err := w.sizes(&s); err != nil {
-		return Settings{}, err
-	}
 	set(&s.Patch, w.Patch)
 	set(&s.Frames, w.Frames)
 	set(&s.Merge, w.Merge)
 	set(&s.Rescale, w.Factor)
+	if err := read(&w, &s); err != nil {
+		return Settings{}, err
+	}
 	for _, x := range []struct {
 		key  string
 		from channels
@@ -139,56 +149,35 @@ func parseSettings(data []byte) (Settings, error) {
 	return s, s.Check()
 }
 
-// check refuses processors that compute something else.
-func (w *written) check() error {
+// check refuses processors that compute something else, and returns what reads the sizes of this one.
+func (w *written) check() (sizes func(*written, *Settings) error, err error) {
+	sizes = (*written).qwenSizes
 	if w.Type != nil {
-		switch *w.Type {
-		case "Qwen2VLImageProcessor", "Qwen2VLImageProcessorFast", "Qwen2_5_VLImageProcessor":
-		case "Qwen2VLImageProcessorPil":
-			return fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of "+
-				"Pillow; Qwen2VLImageProcessor is, transformers' default", *w.Type)
+		kind := strings.TrimSuffix(*w.Type, "Fast")
+		whole, pil := strings.CutSuffix(kind, "Pil")
+		switch known := sizesOf(whole); {
+		case known == nil:
+			return nil, fmt.Errorf("image_processor_type: %q is not supported, only %s are, also with Fast behind "+
+				"their names", *w.Type, strings.Join(processors(), ", "))
+		case pil:
+			return nil, fmt.Errorf("image_processor_type: %s is not supported: its pixels depend on the release of "+
+				"Pillow; %s is, transformers' default", *w.Type, whole)
 		default:
-			return fmt.Errorf("image_processor_type: %q is not supported, only Qwen2VLImageProcessor and "+
-				"Qwen2VLImageProcessorFast are", *w.Type)
+			sizes = known
 		}
 	}
 	if w.Resample != nil && *w.Resample != bicubic {
-		return fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is", *w.Resample)
+		return nil, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is", *w.Resample)
 	}
 	for _, x := range []struct {
 		key string
 		on  *bool
 	}{{"do_resize", w.Resize}, {"do_rescale", w.Rescale}, {"do_normalize", w.Normalize}, {"do_convert_rgb", w.ToRGB}} {
 		if x.on != nil && !*x.on {
-			return fmt.Errorf("%s: false is not supported", x.key)
+			return nil, fmt.Errorf("%s: false is not supported", x.key)
 		}
 	}
-	return nil
-}
-
-// sizes sets the range of sizes: min_pixels and max_pixels go before size, as in transformers.
-func (w *written) sizes(s *Settings) error {
-	for key, v := range w.Size {
-		if v == nil {
-			continue
-		}
-		n := int(*v)
-		if float64(n) != *v {
-			return fmt.Errorf("size: %s: %g is not a whole number of pixels", key, *v)
-		}
-		switch key {
-		case "shortest_edge", "min_pixels":
-			s.MinPixels = n
-		case "longest_edge", "max_pixels":
-			s.MaxPixels = n
-		default:
-			return fmt.Errorf("size: %s is not supported, only shortest_edge and longest_edge (areas in pixels) are",
-				key)
-		}
-	}
-	set(&s.MinPixels, w.Min)
-	set(&s.MaxPixels, w.Max)
-	return nil
+	return sizes, nil
 }
 
 // set sets *to to *from unless from is nil.
@@ -216,6 +205,9 @@ func (s Settings) Check() error {
 	}
 	if side := s.Patch * s.Merge; s.MaxPixels < side*side {
 		return fmt.Errorf("max_pixels: %d is less than one token's %d×%d pixels", s.MaxPixels, side, side)
+	}
+	if err := s.checkTiles(); err != nil {
+		return err
 	}
 	if !(s.Rescale > 0) || math.IsInf(s.Rescale, 0) {
 		return fmt.Errorf("rescale_factor: %g is not positive", s.Rescale)

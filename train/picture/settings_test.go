@@ -23,6 +23,15 @@ func settingsOfQwen3() Settings {
 	return s
 }
 
+// glm counts each of two frames.
+const glm = `{"size": {"shortest_edge": 12544, "longest_edge": 9633792}, "image_processor_type": "Glm4vImageProcessorFast"}`
+
+func settingsOfGLM() Settings {
+	s := NewSettings()
+	s.MinPixels, s.MaxPixels, s.Enlarge = 6272, 4816896, true
+	return s
+}
+
 func TestReadSettings(t *testing.T) {
 	large := NewSettings()
 	large.MaxPixels = 12845056
@@ -35,6 +44,8 @@ func TestReadSettings(t *testing.T) {
 	}{
 		{"Qwen2-VL", map[string]string{imageFile: qwen2}, large},
 		{"Qwen3-VL", map[string]string{imageFile: qwen3}, settingsOfQwen3()},
+		{"GLM-4.1V", map[string]string{imageFile: glm}, settingsOfGLM()},
+		{"GLM-4.6V", map[string]string{imageFile: strings.Replace(glm, "Glm4v", "Glm46V", 1)}, settingsOfGLM()},
 		{"defaults", map[string]string{imageFile: `{}`}, NewSettings()},
 		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
 		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
@@ -59,27 +70,33 @@ func TestReadSettings(t *testing.T) {
 
 func TestReadSettingsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"resample": 2}`:                                      "resample: 2 is not supported",
-		`{"image_processor_type": "LlavaNext"}`:                `image_processor_type: "LlavaNext" is not supported`,
-		`{"image_processor_type": "Qwen2VLImageProcessorPil"}`: "its pixels depend on the release of Pillow",
-		`{"do_resize": false}`:                                 "do_resize: false is not supported",
-		`{"do_rescale": false}`:                                "do_rescale: false",
-		`{"do_normalize": false}`:                              "do_normalize: false",
-		`{"do_convert_rgb": false}`:                            "do_convert_rgb: false",
-		`{"image_mean": [1, 2]}`:                               "image_mean: has 2 numbers",
-		`{"image_mean": "x"}`:                                  "image_mean",
-		`{"image_std": [1, 0, 1]}`:                             "image_std: 0 is not positive",
-		`{"patch_size": 0}`:                                    "patch_size: 0",
-		`{"merge_size": -1}`:                                   "merge_size: -1",
-		`{"temporal_patch_size": 1000}`:                        "temporal_patch_size: 1000",
-		`{"size": {"height": 224, "width": 224}}`:              "is not supported, only shortest_edge",
-		`{"size": {"shortest_edge": 1.5}}`:                     "1.5 is not a whole number",
-		`{"min_pixels": 0}`:                                    "min_pixels: 0",
-		`{"min_pixels": 5000, "max_pixels": 4000}`:             "max_pixels: 4000 is less than min_pixels, 5000",
-		`{"min_pixels": 1, "max_pixels": 100}`:                 "max_pixels: 100 is less than one token's 28×28",
-		`{"rescale_factor": 0}`:                                "rescale_factor: 0",
-		`{"patch_size": "14"}`:                                 "patch_size",
-		`{`:                                                    "unexpected end",
+		`{"resample": 2}`:                                                  "resample: 2 is not supported",
+		`{"image_processor_type": "LlavaNext"}`:                            `image_processor_type: "LlavaNext" is not supported`,
+		`{"image_processor_type": "Glm4vImageProcessorPil"}`:               "Glm4vImageProcessor is, transformers' default",
+		`{"image_processor_type": "Glm4vImageProcessor", "min_pixels": 9}`: "ignores them",
+		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9999}}`: "2 frames",
+		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 448}}`:                          "not square",
+		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"shortest_edge": 448}}`:                   "only height and width",
+		`{"image_processor_type": "GotOcr2ImageProcessor", "min_patches": 3, "max_patches": 2}`:               "do not ascend",
+		`{"image_processor_type": "Qwen2VLImageProcessorPil"}`:                                                "its pixels depend on the release of Pillow",
+		`{"do_resize": false}`:                     "do_resize: false is not supported",
+		`{"do_rescale": false}`:                    "do_rescale: false",
+		`{"do_normalize": false}`:                  "do_normalize: false",
+		`{"do_convert_rgb": false}`:                "do_convert_rgb: false",
+		`{"image_mean": [1, 2]}`:                   "image_mean: has 2 numbers",
+		`{"image_mean": "x"}`:                      "image_mean",
+		`{"image_std": [1, 0, 1]}`:                 "image_std: 0 is not positive",
+		`{"patch_size": 0}`:                        "patch_size: 0",
+		`{"merge_size": -1}`:                       "merge_size: -1",
+		`{"temporal_patch_size": 1000}`:            "temporal_patch_size: 1000",
+		`{"size": {"height": 224, "width": 224}}`:  "is not supported, only shortest_edge",
+		`{"size": {"shortest_edge": 1.5}}`:         "1.5 is not a whole number",
+		`{"min_pixels": 0}`:                        "min_pixels: 0",
+		`{"min_pixels": 5000, "max_pixels": 4000}`: "max_pixels: 4000 is less than min_pixels, 5000",
+		`{"min_pixels": 1, "max_pixels": 100}`:     "max_pixels: 100 is less than one token's 28×28",
+		`{"rescale_factor": 0}`:                    "rescale_factor: 0",
+		`{"patch_size": "14"}`:                     "patch_size",
+		`{`:                                        "unexpected end",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, imageFile), []byte(text), 0o644); err != nil {

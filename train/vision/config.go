@@ -1,11 +1,13 @@
 // Package vision computes the features of images that a language model reads: the frozen vision towers of Qwen2-VL
-// (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1) and Qwen3-VL (arXiv:2511.21631), as transformers 5
-// computes them, written in operations of package kernels. It neither trains a tower nor reads videos.
+// (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
+// (arXiv:2507.01006 §2) and InternVL (arXiv:2504.10479 §2.1), as transformers 5 computes them, written in operations
+// of package kernels. It neither trains a tower nor reads videos.
 //
 // Dims:
 //
 //	N  patches of an image    C  width of the tower    F  width of its feed-forward blocks
 //	H  heads                  D  channels of a head    T  tokens of an image, N/Merge²
+//	M  rows of an image: its patches, then one for each tile (InternVL)
 package vision
 
 import (
@@ -15,15 +17,6 @@ import (
 	"slices"
 
 	"exp/kernels"
-)
-
-// Kind is a family of towers, by the model_type of its models.
-type Kind string
-
-const (
-	Qwen2VL  Kind = "qwen2_vl"
-	Qwen25VL Kind = "qwen2_5_vl"
-	Qwen3VL  Kind = "qwen3_vl"
 )
 
 // Activations of feed-forward blocks, by transformers' names.
@@ -51,15 +44,29 @@ type Config struct {
 	// layers of Full to the whole image.
 	Window int   `json:",omitempty"`
 	Full   []int `json:",omitempty"`
-	// Side is the number of learned positions along a side of the image (Qwen3-VL).
+	// Side is the number of learned positions along a side of the image (Qwen3-VL, GLM-4.1V), or of a tile, which has
+	// as many patches (InternVL).
 	Side int `json:",omitempty"`
 	// Deep lists the layers after which features for a layer of the language model leave the tower (Qwen3-VL).
 	Deep []int `json:",omitempty"`
+	// Inner is the width of the feed-forward block behind the others, which reads tokens (GLM-4.1V).
+	Inner int `json:",omitempty"`
+	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL); 0: 1e-6.
+	Eps float64 `json:",omitempty"`
+	// Bias says that queries, keys and values have biases (GLM-4.1V, InternVL; Qwen's always have).
+	Bias bool `json:",omitempty"`
+	// RMS says that norms of blocks are RMSNorms, not LayerNorms, and QKNorm that queries and keys have RMSNorms over
+	// all heads (InternViT-6B).
+	RMS    bool `json:",omitempty"`
+	QKNorm bool `json:",omitempty"`
+	// Last says that a LayerNorm follows the blocks (InternVL).
+	Last bool `json:",omitempty"`
 }
 
 // Constants of all towers.
 const (
 	normEps    = 1e-6
+	laterEps   = 1e-5 // of LayerNorms behind the blocks of GLM-4.1V and InternVL
 	ropeTheta  = 1e4
 	quickSlope = 1.702 // of QuickGELU's Sigmoid
 )
@@ -81,25 +88,31 @@ func (c Config) Validate() error {
 	if len(errs) > 0 {
 		return errors.Join(errs...)
 	}
+	x, known := c.Kind.traits()
+	if !known {
+		bad("%q is not a kind of tower", string(c.Kind))
+		return errors.Join(errs...)
+	}
 	if c.Width%c.Heads != 0 || c.Width/c.Heads%4 != 0 {
 		bad("%d channels in %d heads: a head needs a multiple of 4", c.Width, c.Heads)
 	}
-	known := []string{QuickGELU, GELU, GELUTanh}
-	switch c.Kind {
-	case Qwen25VL:
-		known = []string{SiLU}
-	case Qwen2VL, Qwen3VL:
-	default:
-		bad("%q is not a kind of tower", string(c.Kind))
-	}
-	if !slices.Contains(known, c.Activation) {
+	if !slices.Contains(x.activations, c.Activation) {
 		bad("activation %q of a tower of kind %s", c.Activation, c.Kind)
 	}
-	if (c.Kind == Qwen25VL) != (c.Window > 0) || c.Kind != Qwen25VL && len(c.Full) > 0 {
+	if x.windows != (c.Window > 0) || !x.windows && len(c.Full) > 0 {
 		bad("windows of %d tokens, layers without them %v: only towers of %s have them", c.Window, c.Full, Qwen25VL)
 	}
-	if (c.Kind == Qwen3VL) != (c.Side > 0) || c.Kind != Qwen3VL && len(c.Deep) > 0 {
-		bad("%d learned positions, features after layers %v: only towers of %s have them", c.Side, c.Deep, Qwen3VL)
+	if (x.learned != nowhere) != (c.Side > 0) || !x.deep && len(c.Deep) > 0 {
+		bad("%d learned positions a side, features after layers %v in a tower of kind %s", c.Side, c.Deep, c.Kind)
+	}
+	if (c.Kind == GLM4V) != (c.Inner > 0) {
+		bad("a feed-forward block of %d channels behind the others: only towers of %s have one", c.Inner, GLM4V)
+	}
+	if x.tiled && (c.Side%c.Merge != 0 || c.Frames != 1) {
+		bad("tiles of %d·%d patches, %d a side in a token, of %d frames", c.Side, c.Side, c.Merge, c.Frames)
+	}
+	if free := c.Eps != 0 || c.Bias || c.RMS || c.QKNorm || c.Last; free && !x.free || !(c.Eps >= 0) {
+		bad("a tower of kind %s has other norms and biases", c.Kind)
 	}
 	for _, list := range [][]int{c.Full, c.Deep} {
 		for i, l := range list {
@@ -127,8 +140,8 @@ func (c Config) attention() kernels.AttentionShape {
 // windowed reports whether layer l attends within windows.
 func (c Config) windowed(l int) bool { return c.Window > 0 && !slices.Contains(c.Full, l) }
 
-// factors returns how many numbers the activation is computed from.
-func (c Config) factors() int {
+// gates returns how many numbers the activation of blocks is computed from.
+func (c Config) gates() int {
 	if c.Activation == SiLU {
 		return 2
 	}
@@ -155,8 +168,8 @@ func (c Config) Tensors() (list []Tensor) {
 	for _, m := range c.maps() {
 		for i, name := range m.names {
 			shape := []int{m.rows[i], m.in}
-			if name == patchMap {
-				shape = []int{m.rows[i], c.Channels, c.Frames, c.Patch, c.Patch}
+			if m.shape != nil {
+				shape = append(shape[:1:1], m.shape...)
 			}
 			list = append(list, Tensor{name + ".weight", shape})
 			if m.bias {
@@ -166,14 +179,14 @@ func (c Config) Tensors() (list []Tensor) {
 	}
 	for _, n := range c.norms() {
 		list = append(list, Tensor{n.name + ".weight", []int{n.width}})
-		if c.layerNorms() {
+		if n.layer {
 			list = append(list, Tensor{n.name + ".bias", []int{n.width}})
 		}
 	}
-	if c.Side > 0 {
-		list = append(list, Tensor{positionTable, []int{c.Side * c.Side, c.Width}})
+	for _, name := range c.factors() {
+		list = append(list, Tensor{name, []int{c.Width}})
 	}
-	return list
+	return append(list, c.onHost()...)
 }
 
 // Params returns the number of a tower's weights.
@@ -187,11 +200,14 @@ func (c Config) Params() (n int) {
 // WeightBytes returns what the weights take in memory, with matrices of type dtype.
 func (c Config) WeightBytes(dtype kernels.DType) (n int64) {
 	for _, t := range c.Tensors() {
-		size := 4 // of vectors and of the learned positions
-		if len(t.Shape) > 1 && t.Name != positionTable {
+		size := 4 // of vectors
+		if len(t.Shape) > 1 {
 			size = dtype.Size()
 		}
 		n += int64(t.Len()) * int64(size)
+	}
+	for _, t := range c.onHost() {
+		n += int64(t.Len()) * int64(4-dtype.Size())
 	}
 	return n
 }
@@ -201,7 +217,11 @@ func (c Config) WeightBytes(dtype kernels.DType) (n int64) {
 func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
 	side := int(math.Ceil(math.Sqrt(float64(patches))))
 	side = max(1, (side+c.Merge-1)/c.Merge) * c.Merge
-	x := &pass{Tower: &Tower{Config: c}, rows: side, columns: side, n: side * side}
+	rows, columns := side, side
+	if c.has().tiled {
+		rows, columns = max(1, (patches+c.Side*c.Side-1)/(c.Side*c.Side))*c.Side, c.Side
+	}
+	x := newPass(&Tower{Config: c}, rows, columns)
 	for t, k := range x.plan(float, operand, tokensAtOnce).lengths() {
 		n += int64(k) * int64(t.Size())
 	}
@@ -210,22 +230,20 @@ func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
 
 // FLOPs returns twice the multiply-adds that the features of an image of some rows and columns of patches take.
 func (c Config) FLOPs(rows, columns int) (n float64) {
-	N := float64(rows * columns)
+	N := rows * columns
+	times := map[scope]int{patchwise: N, rowwise: N + c.extra(rows), tokenwise: N / c.unit()}
 	for _, m := range c.maps() {
-		of := N
-		if m.merged {
-			of /= float64(c.unit())
-		}
-		for _, out := range m.rows {
-			n += 2 * of * float64(out) * float64(m.in)
-		}
+		n += 2 * float64(times[m.scope]) * float64(m.out()) * float64(m.in)
 	}
-	windows := 0.0
-	for _, w := range c.windows(rows, columns) {
-		windows += float64(len(w)) * float64(len(w))
+	squares := func(segments [][]int32) (sum float64) {
+		for _, w := range segments {
+			sum += float64(len(w)) * float64(len(w))
+		}
+		return sum
 	}
+	whole, windows := squares(c.whole(rows, columns)), squares(c.windows(rows, columns))
 	for l := range c.Layers {
-		seen := N * N
+		seen := whole
 		if c.windowed(l) {
 			seen = windows
 		}

@@ -35,7 +35,11 @@ func TestFeaturesOnCUDA(t *testing.T) {
 		t.Cleanup(host.Close)
 		for _, kind := range kinds() {
 			c := tiny(kind)
-			c.Width, c.FFN = map[Kind]int{Qwen2VL: 160, Qwen25VL: 160, Qwen3VL: 144}[kind], 40 // heads of 80 and 72
+			c.Width, c.FFN = map[Kind]int{Qwen2VL: 160, Qwen25VL: 160, Qwen3VL: 144, GLM4V: 64,
+				InternVL: 64}[kind], 40 // heads of 80, 72 and 32
+			if c.has().free {
+				c.Layers = 1
+			}
 			for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16} {
 				p := picturedAs(c, 6, 10, 1)
 				got, want := open(t, be, c, dtype).Encode(be, p), open(t, host, c, dtype).Encode(host, p)

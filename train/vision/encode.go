@@ -24,24 +24,31 @@ const (
 // widened returns a BF16 number.
 func widened(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
 
-// pass is the memory of a pass over an image of N patches.
+// pass is the memory of a pass over an image of N patches and M rows.
 type pass struct {
 	*Tower
 	be            kernels.Backend
 	rows, columns int // of patches
-	n, step       int // N; patches at once
+	n, m, step    int // N, M; rows at once
 
-	x, out           kernels.Buffer // [N,C]; [1+Deep,T,Out], floats
+	x, out           kernels.Buffer // [M,C]; [1+Deep,T,Out], floats
 	normed, sum      kernels.Buffer // [step,C], floats; one of them first has pixels or a merger's
 	stats            kernels.Buffer // [step,2] of norms
-	cos, sin         kernels.Buffer // [N,D/2]
-	qkv, att         kernels.Buffer // [N,3C], [N,C]
+	cos, sin         kernels.Buffer // [N,D/2] where rotary positions turn
+	qkv, att         kernels.Buffer // [M,3C], [M,C]
 	queries, answers kernels.Buffer // qkv and att with rows together
 	pages            kernels.Pages
 	gates, act       kernels.Buffer // [step,2F] or [step,F], [step,F], or of a merger
-	at               kernels.Buffer // [N] 0, 1, …
+	at               kernels.Buffer // [N] 0, 1, … where rotary positions turn
+	scaling          scaling
 
 	whole, windows segments
+}
+
+// newPass returns a pass over an image of rows × columns patches, without memory.
+func newPass(t *Tower, rows, columns int) *pass {
+	n := rows * columns
+	return &pass{Tower: t, rows: rows, columns: columns, n: n, m: n + t.Config.extra(rows)}
 }
 
 // Encode returns the features of an image, [1+Deep][T][Out], tokens row by row. It computes on be, which must reach
@@ -62,10 +69,12 @@ func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Bu
 func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer, atOnce int) {
 	c, be := t.Config, whole(be)
 	if p.Rows < 1 || p.Columns < 1 || p.Rows%c.Merge != 0 || p.Columns%c.Merge != 0 ||
-		len(p.Values) != p.Rows*p.Columns*c.pixels() {
+		len(p.Values) != p.Rows*p.Columns*c.pixels() ||
+		c.has().tiled && (p.Columns != c.Side || p.Rows%c.Side != 0) {
 		panic("vision: patches of another tower")
 	}
-	x := &pass{Tower: t, be: be, rows: p.Rows, columns: p.Columns, n: p.Rows * p.Columns}
+	x := newPass(t, p.Rows, p.Columns)
+	x.be = be
 	r := x.plan(be.Float(), be.Operand(), atOnce)
 	owned, err := r.take(be, kernels.ActivationRoom)
 	if err != nil {
@@ -81,6 +90,7 @@ func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer
 	for l := range t.blocks {
 		x.block(l)
 	}
+	x.end()
 	x.merge(t.mergers[0], 0)
 	be.Copy(out, x.out)
 	be.Sync()
@@ -88,37 +98,50 @@ func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer
 
 // plan lists the memory of the pass, of so many tokens at once.
 func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
-	c, N := x.Config, x.n
+	c, N, M := x.Config, x.n, x.m
 	C, U := c.Width, c.unit()
 	x.step = min(N, atOnce*U)
 	wide := x.step * max(C, c.pixels())
-	x.whole = c.segments([][]int32{count(N)})
+	x.whole = c.segments(c.whole(x.rows, x.columns))
 	if c.Window > 0 {
 		x.windows = c.segments(c.windows(x.rows, x.columns))
 	}
-	r.add(&x.x, f, N*C)
+	factors := c.gates()
+	if c.Activation == QuickGELU {
+		factors = 2
+	}
+	gates, act := x.step*factors*c.FFN, x.step*c.FFN
+	for _, y := range c.mergers() {
+		tokens := x.step / U
+		gates, act = max(gates, tokens*y.fc1.out()), max(act, tokens*y.fc2.in)
+		if y.join.names != nil {
+			wide = max(wide, tokens*c.Out)
+		}
+	}
+	r.add(&x.x, f, M*C)
 	r.add(&x.out, f, (1+len(c.Deep))*N/U*c.Out)
 	r.add(&x.normed, f, wide)
 	r.add(&x.sum, f, wide)
 	r.add(&x.stats, f, 2*x.step)
-	half := c.Width / c.Heads / 2
-	r.add(&x.cos, f, N*half)
-	r.add(&x.sin, f, N*half)
-	r.add(&x.qkv, o, 3*N*C)
-	r.add(&x.att, o, N*C)
+	if c.has().turned {
+		half := c.Width / c.Heads / 2
+		r.add(&x.cos, f, N*half)
+		r.add(&x.sin, f, N*half)
+		r.add(&x.at, kernels.I32, N)
+	}
+	r.add(&x.qkv, o, 3*M*C)
+	r.add(&x.att, o, M*C)
 	groups, pages := max(x.whole.groups, x.windows.groups), max(x.whole.pages, x.windows.pages)
 	r.add(&x.queries, o, groups*(together+2)*C)
 	r.add(&x.answers, o, groups*together*C)
 	x.pages.Size = pageSize
 	r.add(&x.pages.Keys, o, pages*pageSize*C)
 	r.add(&x.pages.Values, o, pages*pageSize*C)
-	factors := c.factors()
-	if c.Activation == QuickGELU {
-		factors = 2
+	r.add(&x.gates, o, gates)
+	r.add(&x.act, o, act)
+	if len(c.factors()) > 0 {
+		x.scaling.plan(&r, f, M, x.step, C)
 	}
-	r.add(&x.gates, o, max(x.step*factors*c.FFN, x.step*C))
-	r.add(&x.act, o, max(x.step*c.FFN, x.step*C))
-	r.add(&x.at, kernels.I32, N)
 	for _, s := range []*segments{&x.whole, &x.windows} {
 		s.plan(&r)
 	}
@@ -127,10 +150,13 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 
 // load fills what depends on the shape of the image alone.
 func (x *pass) load() {
-	cos, sin := x.Config.rotary(x.rows, x.columns)
-	x.be.Copy(x.cos, kernels.Host(cos))
-	x.be.Copy(x.sin, kernels.Host(sin))
-	x.be.Copy(x.at, kernels.Host(count(x.n)))
+	if x.Config.has().turned {
+		cos, sin := x.Config.rotary(x.rows, x.columns)
+		x.be.Copy(x.cos, kernels.Host(cos))
+		x.be.Copy(x.sin, kernels.Host(sin))
+		x.be.Copy(x.at, kernels.Host(count(x.n)))
+	}
+	x.scaling.load(x.be)
 	x.whole.load(x.be)
 	x.windows.load(x.be)
 	x.be.Sync()
@@ -144,22 +170,25 @@ func count(n int) []int32 {
 	return list
 }
 
-// each calls f for rows lo to hi, a step at a time.
-func (x *pass) each(f func(lo, hi int)) {
-	for lo := 0; lo < x.n; lo += x.step {
-		f(lo, min(lo+x.step, x.n))
+// each calls f for rows lo to hi, a step of n at a time.
+func (x *pass) each(n int, f func(lo, hi int)) {
+	for lo := 0; lo < n; lo += x.step {
+		f(lo, min(lo+x.step, n))
 	}
 }
 
-// embed sets x.x to the maps of patches, with their positions.
+// embed sets x.x to the maps of patches, with their positions, and the rows of tiles.
 func (x *pass) embed(pixels []float32) {
 	c := x.Config
 	C, P := c.Width, c.pixels()
 	var at []float64
-	x.each(func(lo, hi int) {
+	x.each(x.n, func(lo, hi int) {
 		in, to := x.normed.Slice(0, (hi-lo)*P), x.x.Slice(lo*C, hi*C)
 		x.be.Copy(in, kernels.Host(pixels[lo*P:hi*P]))
 		x.be.MatMul(to, in, x.patches.w, x.patches.bias)
+		if x.first.width > 0 {
+			x.norm(to, to, x.first)
+		}
 		if c.Side > 0 {
 			at = make([]float64, (hi-lo)*C)
 			c.positions(at, x.table, x.rows, x.columns, lo, hi)
@@ -169,43 +198,63 @@ func (x *pass) embed(pixels []float32) {
 		}
 		x.be.Sync() // before pixels and at go
 	})
+	for i := x.n; i < x.m; i++ {
+		x.be.Copy(x.x.Slice(i*C, (i+1)*C), kernels.Host(x.class))
+	}
 }
 
-// norm sets out [M,C] to a norm of rows of x.
+// norm sets out [rows,C] to a norm of rows of in. An RMSNorm's may be in.
 func (x *pass) norm(out, in kernels.Buffer, w norm) {
-	M := in.Len() / w.width
-	if x.Config.layerNorms() {
-		x.be.LayerNorm(out, x.stats.Slice(0, 2*M), in, w.w, w.bias, w.width, normEps)
+	rows := in.Len() / w.width
+	if w.layer {
+		x.be.LayerNorm(out, x.stats.Slice(0, 2*rows), in, w.w, w.bias, w.width, w.eps)
 		return
 	}
 	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: w.width}
-	x.be.RMSNorm(out, x.stats.Slice(0, M), in, w.w, shape, normEps)
+	x.be.RMSNorm(out, x.stats.Slice(0, rows), in, w.w, shape, w.eps)
+}
+
+// normPart norms columns of qkv [rows,3C] from offset on in place.
+func (x *pass) normPart(qkv kernels.Buffer, offset int, w norm) {
+	if w.width == 0 {
+		return
+	}
+	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: 3 * w.width, Offset: offset}
+	x.be.RMSNorm(qkv, x.stats.Slice(0, qkv.Len()/shape.Stride), qkv, w.w, shape, w.eps)
 }
 
 // block adds what a block computes to x.x:
 //
-//	x += Wproj·Attention(Rope(Wqkv·norm1(x)))
-//	x += Wdown·a(Wup·norm2(x))
+//	x += s1·Wproj·Attention(Rope(norm(Wqkv·norm1(x))))
+//	x += s2·Wdown·a(Wup·norm2(x))
+//
+// Most towers have no factors s1 and s2 of channels and no norms of queries and keys.
 func (x *pass) block(l int) {
 	c, y := x.Config, x.blocks[l]
 	C := c.Width
-	x.each(func(lo, hi int) {
-		n := x.normed.Slice(0, (hi-lo)*C)
+	x.each(x.m, func(lo, hi int) {
+		n, qkv := x.normed.Slice(0, (hi-lo)*C), x.qkv.Slice(3*lo*C, 3*hi*C)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm1)
-		x.be.MatMul(x.qkv.Slice(3*lo*C, 3*hi*C), n, y.qkv.w, y.qkv.bias)
+		x.be.MatMul(qkv, n, y.qkv.w, y.qkv.bias)
+		x.normPart(qkv, 0, y.queries)
+		x.normPart(qkv, C, y.keys)
 	})
-	x.be.Rope(x.qkv, x.cos, x.sin, x.at, c.attention(), false)
+	if c.has().turned {
+		x.be.Rope(x.qkv, x.cos, x.sin, x.at, c.attention(), false)
+	}
 	if c.windowed(l) {
 		x.attend(&x.windows)
 	} else {
 		x.attend(&x.whole)
 	}
-	x.each(func(lo, hi int) {
+	x.each(x.m, func(lo, hi int) {
 		n, sum, to := x.normed.Slice(0, (hi-lo)*C), x.sum.Slice(0, (hi-lo)*C), x.x.Slice(lo*C, hi*C)
 		x.be.MatMul(sum, x.att.Slice(lo*C, hi*C), y.proj.w, y.proj.bias)
+		x.scaling.scale(x.be, sum, y.scale1)
 		x.be.Add(to, sum)
 		x.norm(n, to, y.norm2)
 		x.be.MatMul(sum, x.activate(n, y.up, c.Activation), y.down.w, y.down.bias)
+		x.scaling.scale(x.be, sum, y.scale2)
 		x.be.Add(to, sum)
 	})
 	for k, at := range c.Deep {
@@ -213,6 +262,19 @@ func (x *pass) block(l int) {
 			x.merge(x.mergers[1+k], 1+k)
 		}
 	}
+}
+
+// end norms patches before the last merger, in towers with such a norm.
+func (x *pass) end() {
+	if x.last.width == 0 {
+		return
+	}
+	C := x.Config.Width
+	x.each(x.n, func(lo, hi int) {
+		n, to := x.normed.Slice(0, (hi-lo)*C), x.x.Slice(lo*C, hi*C)
+		x.norm(n, to, x.last)
+		x.be.Copy(to, n)
+	})
 }
 
 // attend sets x.att to attention within segments.
@@ -256,14 +318,27 @@ func (x *pass) quick(n kernels.Buffer, up linear, M int) kernels.Buffer {
 	return h
 }
 
-// merge sets part k of x.out: W2·GELU(W1·norm(x of a token's patches)).
+// merge sets part k of x.out to what a merger makes of the tokens' patches (mergerSpec).
 func (x *pass) merge(y merger, k int) {
 	c := x.Config
 	C, U := c.Width, c.unit()
 	part := x.out.Slice(k*x.n/U*c.Out, (k+1)*x.n/U*c.Out)
-	x.each(func(lo, hi int) {
-		n := x.normed.Slice(0, (hi-lo)*C)
+	x.each(x.n, func(lo, hi int) {
+		n, to := x.normed.Slice(0, (hi-lo)*C), part.Slice(lo/U*c.Out, hi/U*c.Out)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm)
-		x.be.MatMul(part.Slice(lo/U*c.Out, hi/U*c.Out), x.activate(n, y.fc1, GELU), y.fc2.w, y.fc2.bias)
+		if y.middle.width > 0 {
+			n = x.join(n, y, (hi-lo)/U)
+		}
+		x.be.MatMul(to, x.activate(n, y.fc1, y.activation), y.fc2.w, y.fc2.bias)
 	})
+}
+
+// join returns GELU(middle(proj·join·n)) of tokens, [tokens,Out], for rows n in x.normed.
+func (x *pass) join(n kernels.Buffer, y merger, tokens int) kernels.Buffer {
+	sum, normed := x.sum.Slice(0, tokens*x.Config.Out), x.normed.Slice(0, tokens*x.Config.Out)
+	x.be.MatMul(sum, n, y.join.w, y.join.bias)
+	x.be.MatMul(normed, sum, y.proj.w, y.proj.bias)
+	x.norm(sum, normed, y.middle)
+	x.be.GELU(sum, sum)
+	return sum
 }

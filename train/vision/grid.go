@@ -1,8 +1,6 @@
 package vision
 
-import (
-	"math"
-)
+import "math"
 
 // An image of rows × columns patches is a list of patches in the order of Qwen's processor: token after token, row by
 // row, and the Merge × Merge patches of a token row by row.
@@ -30,6 +28,29 @@ func (c Config) windows(rows, columns int) [][]int32 {
 	return list
 }
 
+// whole returns the rows of each segment where there are no windows: the image, or each of its tiles, the row of the
+// tile first.
+func (c Config) whole(rows, columns int) [][]int32 {
+	n, tiles := rows*columns, c.extra(rows)
+	all := count(n + tiles)
+	if tiles == 0 {
+		return [][]int32{all}
+	}
+	list := make([][]int32, tiles)
+	for i := range list {
+		list[i] = append([]int32{all[n+i]}, all[i*n/tiles:(i+1)*n/tiles]...)
+	}
+	return list
+}
+
+// extra returns the rows beyond the patches of an image of so many rows of patches: one for each tile.
+func (c Config) extra(rows int) int {
+	if c.has().tiled {
+		return rows / c.Side
+	}
+	return 0
+}
+
 // rotary returns cos and sin [N,D/2] of an image's patches: the first half of the pairs of a head turns by the row of
 // the patch, the second by its column, with frequencies 10000^(-4j/D).
 func (c Config) rotary(rows, columns int) (cos, sin []float64) {
@@ -47,47 +68,6 @@ func (c Config) rotary(rows, columns int) (cos, sin []float64) {
 		}
 	}
 	return cos, sin
-}
-
-// between is a place among the learned positions of a side: at low and high with weights 1-share and share.
-type between struct {
-	low, high int
-	share     float64
-}
-
-// spread returns the places of n patches along a side, evenly from the first learned position to the last.
-func (c Config) spread(n int) []between {
-	list := make([]between, n)
-	for i := range list {
-		at := 0.0
-		if n > 1 {
-			at = float64(i) * float64(c.Side-1) / float64(n-1)
-		}
-		low := int(at)
-		list[i] = between{low, min(low+1, c.Side-1), at - float64(low)}
-	}
-	return list
-}
-
-// positions sets out [patches from lo to hi, C] to learned positions, bilinearly interpolated between four rows of
-// the table [Side²,C].
-func (c Config) positions(out []float64, table []float32, rows, columns, lo, hi int) {
-	C := c.Width
-	downs, acrosses := c.spread(rows), c.spread(columns)
-	for i := lo; i < hi; i++ {
-		row, column := c.place(i, columns)
-		y, x := downs[row], acrosses[column]
-		corner := func(row, column int) []float32 { return table[(row*c.Side+column)*C:][:C] }
-		a, b := corner(y.low, x.low), corner(y.low, x.high)
-		d, e := corner(y.high, x.low), corner(y.high, x.high)
-		wa, wb := float64((1-y.share)*(1-x.share)), float64((1-y.share)*x.share)
-		wd, we := float64(y.share*(1-x.share)), float64(y.share*x.share)
-		o := out[(i-lo)*C:][:C]
-		for j := range o { // each product rounded on its own, so that no processor fuses them
-			o[j] = float64(float64(wa*float64(a[j]))+float64(wb*float64(b[j]))) + float64(wd*float64(d[j])) +
-				float64(we*float64(e[j]))
-		}
-	}
 }
 
 func inverseRoot(n int) float64 { return 1 / math.Sqrt(float64(n)) }

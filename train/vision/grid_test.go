@@ -71,6 +71,47 @@ func TestLearnedPositions(t *testing.T) {
 	}
 }
 
+// Two learned positions a side over one, two and four patches. A quarter before the first position the second one has
+// the weight W(5/4) = -27/256 of Keys' kernel with a = -3/4; half-way both have the same.
+func TestLearnedPositionsOfAreas(t *testing.T) {
+	c := Config{Kind: GLM4V, Merge: 1, Width: 1, Side: 2}
+	const w = -27.0 / 256
+	for n, want := range map[int][]float64{1: {0.5}, 2: {0, 1}, 4: {w, 1 - 0.7734375, 0.7734375, 1 - w}} {
+		out := make([]float64, n)
+		c.positions(out, []float32{0, 1, 0, 1}, 1, n, 0, n)
+		if !slices.Equal(out, want) {
+			t.Errorf("%d patches: positions %v, want %v", n, out, want)
+		}
+	}
+	tiles := Config{Kind: InternVL, Merge: 1, Width: 1, Side: 2}
+	out := make([]float64, 3)
+	if tiles.positions(out, []float32{3, 4, 5, 6}, 4, 2, 3, 6); !slices.Equal(out, []float64{6, 3, 4}) {
+		t.Errorf("the end of a tile and the beginning of the next are at %v", out)
+	}
+}
+
+// Two tiles of 2×2 patches: each has a row behind all patches, which comes first in its segment.
+func TestTiles(t *testing.T) {
+	c := Config{Kind: InternVL, Merge: 2, Side: 2}
+	want := [][]int32{{8, 0, 1, 2, 3}, {9, 4, 5, 6, 7}}
+	if got := c.whole(4, 2); !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
+		t.Errorf("segments %v, want %v", got, want)
+	}
+	c.Kind = GLM4V
+	if got := c.whole(1, 2); len(got) != 1 || !slices.Equal(got[0], []int32{0, 1}) {
+		t.Errorf("segments %v of an image without tiles", got)
+	}
+}
+
+// Columns of a token's patches: channels 0 and 1 of patches a, b become patch after patch.
+func TestPatchwiseRows(t *testing.T) {
+	rows := []string{"0a", "0b", "1a", "1b", "0a'", "0b'", "1a'", "1b'"}
+	want := []string{"0a", "1a", "0b", "1b", "0a'", "1a'", "0b'", "1b'"}
+	if got := patchwiseRows(rows, 4, 2); !slices.Equal(got, want) {
+		t.Errorf("rows %v, want %v", got, want)
+	}
+}
+
 // Every key has a place of its own, and every query comes back to its patch.
 func TestSegments(t *testing.T) {
 	c := Config{Merge: 2, Window: 4, Heads: 3}

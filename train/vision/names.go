@@ -2,19 +2,29 @@ package vision
 
 import "fmt"
 
-// Names of tensors.
+// This file has the maps and norms of towers, under the names that transformers gives to their tensors, without
+// "model." and "visual." before them.
+
+// scope says what a map's rows are.
+type scope int
+
 const (
-	patchMap      = "patch_embed.proj"
-	positionTable = "pos_embed.weight"
+	rowwise scope = iota // patches and, with tiles, a row for each
+	patchwise
+	tokenwise
 )
 
 // linearSpec is a linear map: tensors of one input width whose rows are multiplied together.
 type linearSpec struct {
-	names  []string // without ".weight"
-	rows   []int    // of each
-	in     int
+	names []string // without ".weight"
+	rows  []int    // of each
+	in    int
+	shape []int // of a row in the files; nil: [in]
+	// turned says that a row lies in the files channel by channel, each of all patches of a token; in memory a patch
+	// follows another.
+	turned bool
 	bias   bool
-	merged bool // its rows are tokens, not patches
+	scope  scope
 }
 
 // out returns the number of rows.
@@ -25,61 +35,120 @@ func (s linearSpec) out() (n int) {
 	return n
 }
 
+// single returns a map of one tensor.
+func single(name string, out, in int, bias bool) linearSpec {
+	return linearSpec{names: []string{name}, rows: []int{out}, in: in, bias: bias}
+}
+
 // normSpec is a norm.
 type normSpec struct {
 	name  string // without ".weight"
-	width int
+	width int    // 0: there is none
+	layer bool   // a LayerNorm, with a bias, not an RMSNorm
+	eps   float64
 }
 
-// layerNorms reports whether norms are LayerNorms, with biases, not RMSNorms.
-func (c Config) layerNorms() bool { return c.Kind != Qwen25VL }
-
-// blockSpec is the maps and norms of a block.
-type blockSpec struct {
-	norm1, norm2        normSpec
-	qkv, proj, up, down linearSpec
-}
-
-// block returns the specifications of layer l.
-func (c Config) block(l int) blockSpec {
-	p := fmt.Sprintf("blocks.%d.", l)
-	x := blockSpec{norm1: normSpec{p + "norm1", c.Width}, norm2: normSpec{p + "norm2", c.Width},
-		qkv:  linearSpec{names: []string{p + "attn.qkv"}, rows: []int{3 * c.Width}, in: c.Width, bias: true},
-		proj: linearSpec{names: []string{p + "attn.proj"}, rows: []int{c.Width}, in: c.Width, bias: true},
-		up:   linearSpec{rows: []int{c.FFN}, in: c.Width, bias: true},
-		down: linearSpec{rows: []int{c.Width}, in: c.FFN, bias: true}}
-	switch c.Kind {
-	case Qwen25VL:
-		x.up.names, x.up.rows = []string{p + "mlp.gate_proj", p + "mlp.up_proj"}, []int{c.FFN, c.FFN}
-		x.down.names = []string{p + "mlp.down_proj"}
-	case Qwen3VL:
-		x.up.names, x.down.names = []string{p + "mlp.linear_fc1"}, []string{p + "mlp.linear_fc2"}
-	default:
-		x.up.names, x.down.names = []string{p + "mlp.fc1"}, []string{p + "mlp.fc2"}
+// norm returns a norm of blocks.
+func (c Config) norm(name string) normSpec {
+	x := normSpec{name, c.Width, c.has().layerNorms && !c.RMS, normEps}
+	if c.Eps > 0 {
+		x.eps = c.Eps
 	}
 	return x
 }
 
-// mergerSpec is what makes features of the patches of a token.
+// blockSpec is the maps and norms of a block.
+type blockSpec struct {
+	norm1, norm2        normSpec
+	queries, keys       normSpec // of all heads together
+	qkv, proj, up, down linearSpec
+	scale1, scale2      string // factors of the channels that a block adds (LayerScale, arXiv:2103.17239); "": none
+}
+
+// block returns the specifications of layer l.
+func (c Config) block(l int) blockSpec {
+	if c.Kind == InternVL {
+		return c.internBlock(fmt.Sprintf("vision_tower.encoder.layer.%d.", l))
+	}
+	p, glm := fmt.Sprintf("blocks.%d.", l), c.Kind == GLM4V
+	x := blockSpec{norm1: c.norm(p + "norm1"), norm2: c.norm(p + "norm2"),
+		qkv:  single(p+"attn.qkv", 3*c.Width, c.Width, c.Bias || !glm),
+		proj: single(p+"attn.proj", c.Width, c.Width, !glm)}
+	up, down := []string{p + "mlp.fc1"}, p+"mlp.fc2"
+	switch c.Kind {
+	case Qwen25VL, GLM4V:
+		up, down = []string{p + "mlp.gate_proj", p + "mlp.up_proj"}, p+"mlp.down_proj"
+	case Qwen3VL:
+		up, down = []string{p + "mlp.linear_fc1"}, p+"mlp.linear_fc2"
+	}
+	x.up = linearSpec{names: up, in: c.Width, bias: !glm}
+	for range up {
+		x.up.rows = append(x.up.rows, c.FFN)
+	}
+	x.down = single(down, c.Width, c.FFN, !glm)
+	return x
+}
+
+// internBlock is block for InternViT, whose tensors' names begin with p.
+func (c Config) internBlock(p string) blockSpec {
+	C, a := c.Width, p+"attention."
+	x := blockSpec{norm1: c.norm(p + "layernorm_before"), norm2: c.norm(p + "layernorm_after"),
+		qkv: linearSpec{names: []string{a + "q_proj", a + "k_proj", a + "v_proj"}, rows: []int{C, C, C}, in: C,
+			bias: c.Bias},
+		proj: single(a+"projection_layer", C, C, true),
+		up:   single(p+"mlp.fc1", c.FFN, C, true), down: single(p+"mlp.fc2", C, c.FFN, true),
+		scale1: p + "lambda_1", scale2: p + "lambda_2"}
+	if c.QKNorm {
+		x.queries, x.keys = normSpec{a + "q_norm", C, false, normEps}, normSpec{a + "k_norm", C, false, normEps}
+	}
+	return x
+}
+
+// mergerSpec is what makes features of the patches of a token: W2·a(W1·norm(x)). With join and proj the token is
+// GELU(middle(proj·join·norm(x))) first.
 type mergerSpec struct {
-	norm     normSpec // of a patch or, as wide as fc1's input, of a token
-	fc1, fc2 linearSpec
+	norm       normSpec // of a patch or, as wide as the next map's input, of a token
+	join, proj linearSpec
+	middle     normSpec
+	fc1, fc2   linearSpec
+	activation string
 }
 
 // merger returns the one of deep features k, or the last one for -1.
 func (c Config) merger(k int) mergerSpec {
 	wide := c.Width * c.unit()
-	names, norm := [3]string{"merger.ln_q", "merger.mlp.0", "merger.mlp.2"}, c.Width
-	if c.Kind == Qwen3VL {
-		p := "merger."
-		if k >= 0 {
-			p, norm = fmt.Sprintf("deepstack_merger_list.%d.", k), wide
+	x := mergerSpec{activation: GELU}
+	switch c.Kind {
+	case GLM4V:
+		x.norm, x.activation = c.norm("post_layernorm"), SiLU
+		x.join = single("downsample", c.Out, wide, true)
+		x.join.shape, x.join.turned = []int{c.Width, c.Merge, c.Merge}, true
+		x.proj = single("merger.proj", c.Out, c.Out, false)
+		x.middle = normSpec{"merger.post_projection_norm", c.Out, true, laterEps}
+		x.fc1 = linearSpec{names: []string{"merger.gate_proj", "merger.up_proj"}, rows: []int{c.Inner, c.Inner},
+			in: c.Out}
+		x.fc2 = single("merger.down_proj", c.Out, c.Inner, false)
+	case InternVL:
+		const p = "multi_modal_projector."
+		x.norm = normSpec{p + "layer_norm", wide, true, laterEps}
+		x.fc1, x.fc2 = single(p+"linear_1", c.Out, wide, true), single(p+"linear_2", c.Out, c.Out, true)
+	default:
+		names, width := [3]string{"merger.ln_q", "merger.mlp.0", "merger.mlp.2"}, c.Width
+		if c.Kind == Qwen3VL {
+			p := "merger."
+			if k >= 0 {
+				p, width = fmt.Sprintf("deepstack_merger_list.%d.", k), wide
+			}
+			names = [3]string{p + "norm", p + "linear_fc1", p + "linear_fc2"}
 		}
-		names = [3]string{p + "norm", p + "linear_fc1", p + "linear_fc2"}
+		x.norm = c.norm(names[0])
+		x.norm.width = width
+		x.fc1, x.fc2 = single(names[1], wide, wide, true), single(names[2], c.Out, wide, true)
 	}
-	return mergerSpec{norm: normSpec{names[0], norm},
-		fc1: linearSpec{names: names[1:2], rows: []int{wide}, in: wide, bias: true, merged: true},
-		fc2: linearSpec{names: names[2:], rows: []int{c.Out}, in: wide, bias: true, merged: true}}
+	for _, m := range []*linearSpec{&x.join, &x.proj, &x.fc1, &x.fc2} {
+		m.scope = tokenwise
+	}
+	return x
 }
 
 // mergers returns all of them, the last one first.
@@ -92,7 +161,30 @@ func (c Config) mergers() (list []mergerSpec) {
 
 // patches returns the map from pixels.
 func (c Config) patches() linearSpec {
-	return linearSpec{names: []string{patchMap}, rows: []int{c.Width}, in: c.pixels(), bias: c.Kind == Qwen3VL}
+	x := single("patch_embed.proj", c.Width, c.pixels(), c.Kind == Qwen3VL || c.Kind == GLM4V)
+	x.shape, x.scope = []int{c.Channels, c.Frames, c.Patch, c.Patch}, patchwise
+	if c.Kind == InternVL {
+		x.names, x.bias = []string{"vision_tower.embeddings.patch_embeddings.projection"}, true
+		x.shape = []int{c.Channels, c.Patch, c.Patch}
+	}
+	return x
+}
+
+// first returns the norm between the map from pixels and learned positions.
+func (c Config) first() (x normSpec) {
+	if c.Kind == GLM4V {
+		return c.norm("post_conv_layernorm")
+	}
+	return x
+}
+
+// last returns the norm between blocks and mergers.
+func (c Config) last() (x normSpec) {
+	if c.Last {
+		x = c.norm("vision_tower.layernorm")
+		x.layer = true
+	}
+	return x
 }
 
 // maps returns all linear maps.
@@ -103,19 +195,58 @@ func (c Config) maps() (list []linearSpec) {
 		list = append(list, x.qkv, x.proj, x.up, x.down)
 	}
 	for _, m := range c.mergers() {
-		list = append(list, m.fc1, m.fc2)
+		for _, x := range []linearSpec{m.join, m.proj, m.fc1, m.fc2} {
+			if x.names != nil {
+				list = append(list, x)
+			}
+		}
 	}
 	return list
 }
 
 // norms returns all norms.
 func (c Config) norms() (list []normSpec) {
+	add := func(all ...normSpec) {
+		for _, x := range all {
+			if x.width > 0 {
+				list = append(list, x)
+			}
+		}
+	}
+	add(c.first())
 	for l := range c.Layers {
 		x := c.block(l)
-		list = append(list, x.norm1, x.norm2)
+		add(x.norm1, x.norm2, x.queries, x.keys)
 	}
+	add(c.last())
 	for _, m := range c.mergers() {
-		list = append(list, m.norm)
+		add(m.norm, m.middle)
 	}
 	return list
+}
+
+// factors returns the names of all factors of channels, [C].
+func (c Config) factors() (list []string) {
+	for l := range c.Layers {
+		if x := c.block(l); x.scale1 != "" {
+			list = append(list, x.scale1, x.scale2)
+		}
+	}
+	return list
+}
+
+// onHost returns the tensors that stay in the host's memory, as float32: learned positions of Side² patches, with
+// tiles behind a class's, and a class.
+func (c Config) onHost() []Tensor {
+	n := c.Side * c.Side
+	switch {
+	case c.Side == 0:
+		return nil
+	case c.Kind == InternVL:
+		return []Tensor{{"vision_tower.embeddings.position_embeddings", []int{1, 1 + n, c.Width}},
+			{"vision_tower.embeddings.cls_token", []int{1, 1, c.Width}}}
+	case c.Kind == GLM4V:
+		return []Tensor{{"embeddings.position_embedding.weight", []int{n, c.Width}}}
+	}
+	return []Tensor{{"pos_embed.weight", []int{n, c.Width}}}
 }

@@ -21,9 +21,12 @@ type Tower struct {
 	be      kernels.Backend
 	owned   []kernels.Buffer
 	patches linear
+	first   norm
 	blocks  []block
-	mergers []merger // the last one first, then the deep features'
-	table   []float32
+	last    norm
+	mergers []merger  // the last one first, then the deep features'
+	table   []float32 // learned positions
+	class   []float64 // the row of each tile, with its position
 }
 
 type linear struct {
@@ -32,18 +35,20 @@ type linear struct {
 }
 
 type norm struct {
+	normSpec
 	w, bias kernels.Buffer // an RMSNorm has no bias
-	width   int
 }
 
 type block struct {
-	norm1, norm2        norm
-	qkv, proj, up, down linear
+	norm1, norm2, queries, keys norm
+	qkv, proj, up, down         linear
+	scale1, scale2              kernels.Buffer // empty: none
 }
 
 type merger struct {
-	norm     norm
-	fc1, fc2 linear
+	norm, middle         norm
+	join, proj, fc1, fc2 linear
+	activation           string
 }
 
 // New loads a tower. dtype is the memory type of its matrices: kernels.F32 or kernels.BF16. It returns an error if the
@@ -90,9 +95,10 @@ type fill struct {
 	into  *kernels.Buffer // of a vector
 	w     *kernels.Matrix // of a matrix, instead
 	len   int
+	unit  int // patches of a token, which lie in rows of the files channel by channel; 0: rows stay
 }
 
-// allocate makes room for all weights but the learned positions, and returns the steps that load them.
+// allocate makes room for all weights but those on the host, and returns the steps that load them.
 func (t *Tower) allocate() ([]fill, error) {
 	c := t.Config
 	t.blocks, t.mergers = make([]block, c.Layers), make([]merger, 1+len(c.Deep))
@@ -116,36 +122,63 @@ func (t *Tower) allocate() ([]fill, error) {
 		} else {
 			r.add(&y.w.W, stored, s.out()*s.in)
 		}
-		list = append(list, fill{names: ending(s.names, ".weight"), w: &y.w, len: s.out() * s.in})
+		f := fill{names: ending(s.names, ".weight"), w: &y.w, len: s.out() * s.in}
+		if s.turned {
+			f.unit = c.unit()
+		}
+		list = append(list, f)
 		if s.bias {
 			vector(&y.bias, s.out(), ending(s.names, ".bias")...)
 		}
 	}
 	normal := func(y *norm, s normSpec) {
-		y.width = s.width
-		if vector(&y.w, s.width, s.name+".weight"); c.layerNorms() {
+		if y.normSpec = s; s.width == 0 {
+			return
+		}
+		if vector(&y.w, s.width, s.name+".weight"); s.layer {
 			vector(&y.bias, s.width, s.name+".bias")
 		}
 	}
+	t.parts(normal, matrix, func(into *kernels.Buffer, name string) { vector(into, c.Width, name) })
+	var err error
+	t.owned, err = r.take(t.be, kernels.WeightRoom)
+	return list, err
+}
+
+// parts calls functions with all norms, maps and factors of channels that the tower has.
+func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearSpec),
+	factors func(into *kernels.Buffer, name string)) {
+	c := t.Config
 	matrix(&t.patches, c.patches())
+	normal(&t.first, c.first())
 	for l := range t.blocks {
 		y, s := &t.blocks[l], c.block(l)
 		normal(&y.norm1, s.norm1)
 		normal(&y.norm2, s.norm2)
+		normal(&y.queries, s.queries)
+		normal(&y.keys, s.keys)
 		matrix(&y.qkv, s.qkv)
 		matrix(&y.proj, s.proj)
 		matrix(&y.up, s.up)
 		matrix(&y.down, s.down)
+		if s.scale1 != "" {
+			factors(&y.scale1, s.scale1)
+			factors(&y.scale2, s.scale2)
+		}
 	}
+	normal(&t.last, c.last())
 	for k, s := range c.mergers() {
 		y := &t.mergers[k]
+		y.activation = s.activation
 		normal(&y.norm, s.norm)
+		if s.join.names != nil {
+			matrix(&y.join, s.join)
+			matrix(&y.proj, s.proj)
+			normal(&y.middle, s.middle)
+		}
 		matrix(&y.fc1, s.fc1)
 		matrix(&y.fc2, s.fc2)
 	}
-	var err error
-	t.owned, err = r.take(t.be, kernels.WeightRoom)
-	return list, err
 }
 
 func ending(names []string, end string) []string {
@@ -173,22 +206,58 @@ func (t *Tower) load(fills []fill, read Read) error {
 		}
 		t.be.Sync()
 	}
-	if t.Config.Side == 0 {
-		return nil
+	return t.loadHost(read)
+}
+
+// loadHost reads what stays in the host's memory.
+func (t *Tower) loadHost(read Read) error {
+	var tables [][]float32
+	for _, s := range t.Config.onHost() {
+		x, err := read(s.Name)
+		if err != nil {
+			return err
+		}
+		if x.Len() != s.Len() {
+			return fmt.Errorf("vision: %s has %d elements, not %d", s.Name, x.Len(), s.Len())
+		}
+		tables = append(tables, floats(nil, x))
 	}
-	x, err := read(positionTable)
-	if err != nil {
-		return err
+	if len(tables) > 0 {
+		t.table = tables[0]
 	}
-	if x.Len() != t.Config.Side*t.Config.Side*t.Config.Width {
-		return fmt.Errorf("vision: %s has %d elements for %d² positions", positionTable, x.Len(), t.Config.Side)
+	if len(tables) > 1 {
+		C := t.Config.Width
+		for j, v := range tables[1] {
+			t.class = append(t.class, float64(v)+float64(t.table[j]))
+		}
+		t.table = t.table[C:]
 	}
-	t.table = floats(nil, x)
 	return nil
 }
 
 // read returns the elements of a step's tensors, one tensor after another.
 func (f fill) read(read Read) (kernels.Buffer, error) {
+	x, err := f.joined(read)
+	if err != nil || f.unit == 0 || x.Len() != f.len {
+		return x, err
+	}
+	if x.DType() == kernels.BF16 {
+		return kernels.HostBits(patchwiseRows(kernels.Bits(x), f.w.In, f.unit)), nil
+	}
+	return kernels.Host(patchwiseRows(kernels.Elems[float32](x), f.w.In, f.unit)), nil
+}
+
+// patchwiseRows returns rows [in/unit,unit] as rows [unit,in/unit].
+func patchwiseRows[T any](x []T, in, unit int) []T {
+	out, C := make([]T, len(x)), in/unit
+	for i := range out {
+		row, at := i/in*in, i%in
+		out[i] = x[row+at%C*unit+at/C]
+	}
+	return out
+}
+
+func (f fill) joined(read Read) (kernels.Buffer, error) {
 	var wide []float32
 	var half []uint16
 	for i, name := range f.names {

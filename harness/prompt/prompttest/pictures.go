@@ -22,9 +22,13 @@ import (
 // pictureTemplate writes content parts as Qwen2.5-VL's template does.
 const pictureTemplate = "{% for m in messages %}<|im_start|>{{ m.role }}\n" +
 	"{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}" +
-	"{% if c.type == 'image' %}<s><pad></s>{% elif 'text' in c %}{{ c.text }}{% endif %}{% endfor %}{% endif %}" +
+	"{% if c.type == 'image' %}" + picturePlace + "{% elif 'text' in c %}{{ c.text }}{% endif %}" +
+	"{% endfor %}{% endif %}" +
 	"<|im_end|>\n{% endfor %}" +
 	"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+// picturePlace is what the template writes for an image.
+const picturePlace = "<s><pad></s>"
 
 // PictureConfig is a Qwen2.5-VL of toy size for PictureFolder, whose <pad> stands for images.
 const PictureConfig = `{"architectures": ["Qwen2_5_VLForConditionalGeneration"], "model_type": "qwen2_5_vl",
@@ -59,13 +63,35 @@ const PictureProcessor = `{"image_processor_type": "Qwen2VLImageProcessor", "pat
  "temporal_patch_size": 2, "min_pixels": 64, "max_pixels": 4096, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5],
  "rescale_factor": 0.00392156862745098, "resample": 3, "do_resize": true, "do_rescale": true, "do_normalize": true}`
 
+// TiledPictureConfig is an InternVL of toy size for PictureFolder.
+const TiledPictureConfig = `{"architectures": ["InternVLForConditionalGeneration"], "model_type": "internvl",
+ "image_token_id": 260, "downsample_ratio": 0.5, "image_seq_length": 4, "projector_hidden_act": "gelu",
+ "tie_word_embeddings": false, "text_config": {"model_type": "qwen2", "vocab_size": 264, "hidden_size": 32,
+  "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-6,
+  "max_position_embeddings": 256, "rope_theta": 10000.0, "hidden_act": "silu"},
+ "vision_config": {"model_type": "internvl_vision", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+  "num_attention_heads": 2, "attention_bias": true, "image_size": [16, 16], "patch_size": [4, 4], "num_channels": 3,
+  "hidden_act": "gelu", "norm_type": "layer_norm", "layer_norm_eps": 1e-6, "use_mean_pooling": true}}`
+
+// tiledProcessor reads up to three tiles of 16×16 pixels as four tokens each.
+const tiledProcessor = `{"image_processor_type": "GotOcr2ImageProcessorFast", "crop_to_patches": false, "min_patches": 1,
+ "max_patches": 2, "size": {"height": 16, "width": 16}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}`
+
 // PictureFolder is a folder with a random model of text and images.
 func PictureFolder(t *testing.T, conf string) string {
 	t.Helper()
-	dir := ModelFolder(t, false, map[string]string{"config.json": conf,
-		"preprocessor_config.json": PictureProcessor, "chat_template.jinja": pictureTemplate,
-		"generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`})
+	files := map[string]string{"config.json": conf, "preprocessor_config.json": PictureProcessor,
+		"chat_template.jinja": pictureTemplate, "generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`}
 	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
+	if conf == TiledPictureConfig { // whose image processor writes what is around an image
+		files["preprocessor_config.json"] = tiledProcessor
+		files["chat_template.jinja"] = strings.Replace(pictureTemplate, picturePlace, "<pad>", 1)
+		files["tokenizer_config.json"] = `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
+ "extra_special_tokens": {"start_image_token": "<s>", "end_image_token": "</s>", "context_image_token": "<pad>"},
+ "tokenizer_class": "PreTrainedTokenizerFast"}`
+		text, vision = "model.language_model.", "model."
+	}
+	dir := ModelFolder(t, false, files)
 	if checkpoint.ImagesOnRequest(dir) { // Qwen3.5
 		read, text, vision = checkpoint.ReadImageConfig, "model.language_model.", "model.visual."
 	}

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import torch
 import transformers
-from transformers import (Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
+from transformers import (Glm4vConfig, Glm4vForConditionalGeneration, Glm4vMoeConfig,
+                          Glm4vMoeForConditionalGeneration, InternVLConfig, InternVLForConditionalGeneration,
+                          Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
                           Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
                           Qwen3_5MoeConfig, Qwen3_5MoeForConditionalGeneration, Qwen3VLConfig,
                           Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
@@ -55,17 +57,25 @@ def together(state):
     return out
 
 
+def of_tower(name):
+    """The beginning of the name of a tower's tensor that package vision leaves out."""
+    for part in ("model.visual.", "model.vision_tower.", "model.multi_modal_projector."):
+        if name.startswith(part):
+            return part if part == "model.visual." else "model."
+    return ""
+
+
 def fill(model):
     state = model.state_dict()
-    text, tower = {}, {}
+    text, tower, new = {}, {}, {}
     for name, t in state.items():
-        if name.startswith("model.visual."):
-            tower[name[len("model.visual."):]] = t
+        if of_tower(name):
+            tower[name[len(of_tower(name)):]] = t
         elif name != "lm_head.weight" or not model.config.tie_word_embeddings:
             text.update(experts(name.replace("model.language_model.", "model."), t))
-    new = {}
+    back = {name[len(of_tower(name)):]: name for name in state if of_tower(name)}
     for name, t in waves(tower).items():
-        new["model.visual." + name] = t
+        new[back[name]] = t
     for name, t in together(waves(text)).items():
         new[name if name == "lm_head.weight" else name.replace("model.", "model.language_model.", 1)] = t
     if model.config.tie_word_embeddings:
@@ -81,6 +91,7 @@ def pixels(rows, columns, n, first):
 TEXT = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=2,
             num_key_value_heads=1, rms_norm_eps=1e-6, max_position_embeddings=256, bos_token_id=None, eos_token_id=2,
             pad_token_id=None)
+GLM_IDS = dict(image_token_id=IMAGE, video_token_id=8, image_start_token_id=START, image_end_token_id=END)
 IDS = dict(image_token_id=IMAGE, video_token_id=8, vision_start_token_id=START, vision_end_token_id=END)
 
 
@@ -121,6 +132,38 @@ def models():
                          shared_expert_intermediate_size=6), tie_word_embeddings=False, **IDS, vision_config=vision)
 
 
+    rope = dict(rope_theta=1e4, rope_type="default", partial_rotary_factor=0.5, mrope_section=[1, 1, 1])
+    vision = dict(depth=2, hidden_size=24, intermediate_size=14, num_heads=2, patch_size=4, spatial_merge_size=2,
+                  temporal_patch_size=2, out_hidden_size=24, image_size=20, hidden_act="silu", attention_bias=False,
+                  rms_norm_eps=1e-5)
+    yield "glm4v", Glm4vForConditionalGeneration, Glm4vConfig(
+        text_config=dict(TEXT, rope_parameters=rope), tie_word_embeddings=False, **GLM_IDS, vision_config=vision)
+    yield "glm4v-moe", Glm4vMoeForConditionalGeneration, Glm4vMoeConfig(
+        text_config=dict(TEXT, head_dim=12, rope_parameters=rope, n_routed_experts=4, num_experts_per_tok=2,
+                         n_shared_experts=1, moe_intermediate_size=10, first_k_dense_replace=1, attention_bias=True,
+                         use_qk_norm=False, norm_topk_prob=True, n_group=1, topk_group=1, routed_scaling_factor=1.5),
+        tie_word_embeddings=False, **GLM_IDS, vision_config=dict(vision, attention_bias=True))
+    rope = dict(rope_theta=1e4, rope_type="default")
+    vision = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=20, num_attention_heads=2, patch_size=[4, 4],
+                  image_size=[16, 16], num_channels=3, hidden_act="gelu", attention_bias=True, use_qk_norm=False,
+                  norm_type="layer_norm", layer_norm_eps=1e-6, use_mean_pooling=True, layer_scale_init_value=0.1)
+    yield "internvl", InternVLForConditionalGeneration, InternVLConfig(
+        text_config=dict(TEXT, model_type="qwen2", rope_parameters=rope, tie_word_embeddings=True),
+        tie_word_embeddings=True, image_token_id=IMAGE, image_seq_length=4, vision_config=vision)
+    yield "internvl-6b", InternVLForConditionalGeneration, InternVLConfig(
+        text_config=dict(TEXT, model_type="qwen3", head_dim=16, rope_parameters=rope, tie_word_embeddings=False),
+        tie_word_embeddings=False, image_token_id=IMAGE, image_seq_length=4,
+        vision_config=dict(vision, attention_bias=False, use_qk_norm=True, norm_type="rms_norm",
+                           use_mean_pooling=False, layer_norm_eps=1e-4))
+
+
+def tiles(patches, side=4, p=4):
+    """Pixels [tiles,3,side*p,side*p] of patches in tiles of side x side of them, 2 x 2 after each other."""
+    n = len(patches) // side ** 2
+    x = patches.reshape(n, side // 2, side // 2, 2, 2, 3, p, p).permute(0, 5, 1, 3, 6, 2, 4, 7)
+    return x.reshape(n, 3, side * p, side * p)
+
+
 def main():
     out = {"made_by": f"transformers {transformers.__version__} in float64, see images.py", "models": []}
     for name, cls, config in models():
@@ -128,19 +171,22 @@ def main():
         model = cls(config).eval()
         model.set_experts_implementation("eager")
         fill(model)
-        merge, n = 4, 3 * 2 * 4 * 4
-        grids = [(4, 6), (10, 14)]
+        tiled = name.startswith("internvl")
+        merge, n = 4, 3 * 4 * 4 * (1 if tiled else 2)
+        grids = [(4, 4), (12, 4)] if tiled else [(4, 6), (10, 14)]
         patches = [pixels(r, c, n, float(k)) for k, (r, c) in enumerate(grids)]
-        tokens = [3, 1, START] + [IMAGE] * (4 * 6 // merge) + [END, 4, 1, 9, START] + [IMAGE] * (10 * 14 // merge) + [
-            END, 2, 6, 11, 20, 3]
+        tokens = [3, 1, START] + [IMAGE] * (grids[0][0] * grids[0][1] // merge) + [END, 4, 1, 9, START] + [IMAGE] * (
+            grids[1][0] * grids[1][1] // merge) + [END, 2, 6, 11, 20, 3]
         x = dict(input_ids=torch.tensor([tokens]), pixel_values=torch.cat(patches),
                  image_grid_thw=torch.tensor([(1, r, c) for r, c in grids]),
                  attention_mask=torch.ones(1, len(tokens), dtype=torch.int64))
         x["mm_token_type_ids"] = (x["input_ids"] == IMAGE).int()
+        if tiled:
+            x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=tiles(x["pixel_values"]))
         images = []
         with torch.no_grad():
             for p, (r, c) in zip(patches, grids):
-                got = model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
+                got = model.model.get_image_features(tiles(p), return_dict=True) if tiled else model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
                 feats = features(got)
                 flat = torch.cat([f.reshape(-1) for f in feats]).numpy()
                 images.append({"rows": r, "columns": c, "features": len(flat), "every7th": flat[::7].tolist()})
@@ -148,10 +194,12 @@ def main():
         rows = [1, 5, len(tokens) - 20, len(tokens) - 1]
         c = json.loads(config.to_json_string(use_diff=False))
         keep = {k: c[k] for k in ("architectures", "model_type", "tie_word_embeddings", "text_config", "vision_config",
-                                  *IDS) if k in c}
+                                  *IDS, *GLM_IDS, *PROJECTOR) if k in c}
         keep["architectures"] = [cls.__name__]
         for part in ("text_config", "vision_config"):
             known = GENERATING | LINEAR if "linear_conv_kernel_dim" in keep[part] else GENERATING
+            if "glm4v" in name or tiled:
+                known = GENERATING | OTHERS
             keep[part] = {k: v for k, v in keep[part].items() if k in known}
         out["models"].append({"name": name, "config": keep, "images": images, "tokens": tokens, "rows": rows,
                               "logits": [logits[r].tolist() for r in rows]})
@@ -165,6 +213,11 @@ GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_ty
                           "deepstack_visual_indexes", "initializer_range", "dtype", "num_experts",
                           "num_experts_per_tok", "moe_intermediate_size", "decoder_sparse_step", "mlp_only_layers",
                           "norm_topk_prob", "num_local_experts"}
+OTHERS = {"image_size", "attention_bias", "n_routed_experts", "n_shared_experts", "first_k_dense_replace", "n_group",
+          "topk_group", "routed_scaling_factor", "num_channels", "use_qk_norm", "norm_type", "layer_norm_eps",
+          "use_mean_pooling", "tie_word_embeddings"}
+PROJECTOR = ["downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
+             "vision_feature_select_strategy"]
 LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_heads", "linear_num_value_heads",
           "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"}
 

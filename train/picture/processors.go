@@ -1,0 +1,121 @@
+package picture
+
+import (
+	"fmt"
+	"slices"
+)
+
+// This file reads how transformers' image processors choose the size of an image.
+
+// processors lists the supported ones.
+func processors() []string {
+	return []string{"Qwen2VLImageProcessor", "Qwen2_5_VLImageProcessor", "Glm4vImageProcessor", "Glm46VImageProcessor",
+		"GotOcr2ImageProcessor"}
+}
+
+// sizesOf returns what reads the sizes of a processor; nil for others.
+func sizesOf(processor string) func(*written, *Settings) error {
+	switch i := slices.Index(processors(), processor); {
+	case i < 0:
+		return nil
+	case i < 2:
+		return (*written).qwenSizes
+	case i < 4:
+		return (*written).glmSizes
+	}
+	return (*written).tiles
+}
+
+// whole returns a number of size, which must be whole.
+func whole(key string, v float64) (int, error) {
+	n := int(v)
+	if float64(n) != v {
+		return 0, fmt.Errorf("size: %s: %g is not a whole number of pixels", key, v)
+	}
+	return n, nil
+}
+
+// area sets the range of areas from size.
+func (w *written) area(s *Settings) error {
+	for key, v := range w.Size {
+		if v == nil {
+			continue
+		}
+		n, err := whole(key, *v)
+		switch {
+		case err != nil:
+			return err
+		case key == "shortest_edge" || key == "min_pixels":
+			s.MinPixels = n
+		case key == "longest_edge" || key == "max_pixels":
+			s.MaxPixels = n
+		default:
+			return fmt.Errorf("size: %s is not supported, only shortest_edge and longest_edge (areas in pixels) are",
+				key)
+		}
+	}
+	return nil
+}
+
+// qwenSizes reads the range of areas: min_pixels and max_pixels go before size, as in transformers.
+func (w *written) qwenSizes(s *Settings) error {
+	if err := w.area(s); err != nil {
+		return err
+	}
+	set(&s.MinPixels, w.Min)
+	set(&s.MaxPixels, w.Max)
+	return nil
+}
+
+// glmSizes reads GLM-4.1V's range of areas, which counts an image Frames times.
+func (w *written) glmSizes(s *Settings) error {
+	if w.Min != nil || w.Max != nil {
+		return fmt.Errorf("min_pixels and max_pixels: transformers ignores them in this processor; remove them, or " +
+			"set size: shortest_edge and longest_edge")
+	}
+	s.Enlarge, s.MinPixels, s.MaxPixels = true, 112*112, 28*28*15000
+	if err := w.area(s); err != nil {
+		return err
+	}
+	if s.Frames < 1 || s.Frames&(s.Frames-1) != 0 || s.MinPixels%s.Frames+s.MaxPixels%s.Frames != 0 {
+		return fmt.Errorf("size: areas from %d to %d of %d frames: frames must be a power of 2 and divide both",
+			s.MinPixels, s.MaxPixels, s.Frames)
+	}
+	s.MinPixels, s.MaxPixels = s.MinPixels/s.Frames, s.MaxPixels/s.Frames
+	return nil
+}
+
+// tiles reads the tiles of InternVL's processor, which cuts images into tiles whatever crop_to_patches says.
+func (w *written) tiles(s *Settings) error {
+	s.Frames, s.Tile, s.Patch, s.Merge = 1, 384, 1, 1
+	sides := map[string]int{}
+	for key, v := range w.Size {
+		if v == nil {
+			continue
+		}
+		n, err := whole(key, *v)
+		if err != nil {
+			return err
+		}
+		if key != "height" && key != "width" {
+			return fmt.Errorf("size: %s is not supported, only height and width are", key)
+		}
+		sides[key] = n
+	}
+	if len(sides) > 0 {
+		if s.Tile = sides["height"]; s.Tile != sides["width"] {
+			return fmt.Errorf("size: tiles of %d·%d pixels are not square", sides["width"], s.Tile)
+		}
+	}
+	if s.Tile < 1 || s.Tile > mostTile {
+		return fmt.Errorf("size: a tile's side of %d pixels is not between 1 and %d", s.Tile, mostTile)
+	}
+	least, most := 1, 12
+	set(&least, w.MinTiles)
+	set(&most, w.MaxTiles)
+	if least < 1 || most < least || most > mostTiles {
+		return fmt.Errorf("min_patches: %d, max_patches: %d do not ascend from 1 to %d", least, most, mostTiles)
+	}
+	s.MinPixels, s.MaxPixels = least*s.Tile*s.Tile, most*s.Tile*s.Tile
+	return nil
+}

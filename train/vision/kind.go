@@ -1,0 +1,54 @@
+package vision
+
+// Kind is a family of towers, by the model_type of its models.
+type Kind string
+
+const (
+	Qwen2VL  Kind = "qwen2_vl"
+	Qwen25VL Kind = "qwen2_5_vl"
+	Qwen3VL  Kind = "qwen3_vl"
+	GLM4V    Kind = "glm4v"
+	InternVL Kind = "internvl"
+)
+
+// traits are what all towers of a kind have. names.go has their maps and norms.
+type traits struct {
+	activations []string // of which one is in feed-forward blocks
+	layerNorms  bool     // norms of blocks are LayerNorms, with biases, not RMSNorms
+	turned      bool     // rotary positions turn queries and keys by row and column
+	windows     bool     // some layers attend within windows
+	deep        bool     // features may leave the tower before its end
+	learned     spread   // learned positions
+	// tiled says that an image is square tiles of Side × Side patches, one below the other, each with a row of its own
+	// ("class") that belongs to no patch. A tile attends to itself alone.
+	tiled bool
+	free  bool // Eps, Bias, RMS, QKNorm and Last may be set
+}
+
+// spread is how learned positions lie on the patches of an image.
+type spread int
+
+const (
+	nowhere spread = iota // there are none
+	corners               // from corner to corner, bilinearly interpolated
+	areas                 // over equal areas, bicubically interpolated
+)
+
+// traits returns the traits of a kind, false for an unknown one.
+func (k Kind) traits() (traits, bool) {
+	gelus := []string{QuickGELU, GELU, GELUTanh}
+	x, ok := map[Kind]traits{
+		Qwen2VL:  {activations: gelus, layerNorms: true, turned: true},
+		Qwen25VL: {activations: []string{SiLU}, turned: true, windows: true},
+		Qwen3VL:  {activations: gelus, layerNorms: true, turned: true, deep: true, learned: corners},
+		GLM4V:    {activations: []string{SiLU}, turned: true, learned: areas, free: true},
+		InternVL: {activations: gelus, layerNorms: true, learned: areas, tiled: true, free: true},
+	}[k]
+	return x, ok
+}
+
+// has returns the traits of the tower's kind.
+func (c Config) has() traits {
+	x, _ := c.Kind.traits()
+	return x
+}
