@@ -97,11 +97,11 @@ func pendingOf(c *collected) Pending {
 		Groups: c.groups, GreedyTokens: c.greedyTokens}
 	for i := range c.all {
 		t := &c.all[i]
+		done := t.Completion.Named()
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
-			Tokens:   littleEndian(t.Completion.Tokens),
-			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
-			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish, Inserted: t.Completion.Inserted,
-			Asked:   t.Completion.Asked,
+			Tokens:   littleEndian(done.Tokens),
+			LogProbs: littleEndian(done.LogProbs), Entropies: littleEndian(done.Entropies),
+			Text: ExactText(done.Text), Finish: done.Finish, Inserted: done.Inserted, Asked: done.Asked,
 			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
 	}
 	for _, e := range c.events {
@@ -139,6 +139,9 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 			return nil, err
 		}
 		if err := fromLittleEndian(&done.Entropies, r.Entropies); err != nil {
+			return nil, err
+		}
+		if err := t.show(done); err != nil {
 			return nil, err
 		}
 		verdict := r.Verdict.Verdict

@@ -9,7 +9,8 @@ import (
 // Batch is a packed batch of sequences on the host. Sequence s is
 // Tokens[Offsets[s]:Offsets[s+1]]: a prompt of Prompt[s] ≥ 1 tokens, then the completion.
 // Completion tokens are the scored ones: row r of every [R] result belongs to the r-th
-// completion token of the batch, and comes from the position before it.
+// completion token of the batch, and comes from the position before it. Tokens of images among them have the log-prob
+// of token 0, and their gradients must be 0.
 //
 // Neighbours with the same number in Group have the same prompt, which is computed only
 // once. That changes no bit of a sequence's forward pass, but gradients round
@@ -94,6 +95,9 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 		}
 		before := first + prompt - 1 // the row that a completion token is read from
 		for i, id := range tokens[prompt:] {
+			if int(id) >= ws.c.Vocab {
+				id = 0 // of an image that an agent brought: nobody samples it, or learns the log-prob in its place
+			}
 			ws.rows.host, ws.targets.host = append(ws.rows.host, int32(before)), append(ws.targets.host, id)
 			before = len(ws.ids.host) + i
 		}
