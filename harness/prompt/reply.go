@@ -151,8 +151,13 @@ func (p *Prompter) Reply(end int32, list []rollout.Message) ([]int32, error) {
 	return p.Answered(end, nil, list)
 }
 
-// Answered is Reply where the turn made calls, which some templates must see before a tool's answer.
-func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error) {
+// Answered is Reply where the turn made calls, which some templates must see before a tool's answer. The ImageParts of
+// the messages stand for images, in order.
+func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message,
+	images ...rollout.Picture) ([]int32, error) {
+	if err := p.checkShown(list, images); err != nil {
+		return nil, err
+	}
 	text, mark, err := p.replyText(end, calls, list)
 	if err != nil {
 		return nil, err
@@ -160,6 +165,9 @@ func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Mes
 	ids, err := p.untrusted.encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
 	if err == nil {
 		err = p.known(ids)
+	}
+	if err == nil && len(images) > 0 {
+		ids, err = p.illustrated(images, ids)
 	}
 	return ids, err
 }
