@@ -130,7 +130,9 @@ func (r *toyRun) setUp(change func(c *Config)) {
 // looks at all tokens of a mini-batch looks at them before its first micro-batch.
 func TestAllSizesChangeNoBit(t *testing.T) {
 	seed := uint64(0)
-	for name, change := range variants() {
+	all := variants()
+	all["demonstrations"] = demonstrated // which go with no tools
+	for name, change := range all {
 		seed++
 		t.Run(name, func(t *testing.T) {
 			want := newToyRun(t, GRPO, 1)

@@ -107,7 +107,7 @@ func TestFirstOfMany(t *testing.T) {
 	draw := func(n int) []Trajectory {
 		r := newToyRun(t, GRPO, 2)
 		r.cfg.Samples = n
-		out, err := r.start().sample(context.Background(), 1, []int{3, 7, 5}, n)
+		out, err := r.start().sample(context.Background(), 1, []int{3, 7, 5}, func(int) int { return n })
 		if err != nil {
 			t.Fatal(err)
 		}

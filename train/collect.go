@@ -90,7 +90,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 		if len(problems) == 0 {
 			continue
 		}
-		traj, given, err := t.draw(ctx, step, got.epoch, problems)
+		traj, given, err := t.draw(ctx, step, got, problems)
 		if err != nil {
 			return nil, fmt.Errorf("sampling: %w", err)
 		}
@@ -189,11 +189,12 @@ func (c *collected) fill(want int, dropped []int) {
 
 // draw returns completions of problems, with any recorded rewards, from the recording if
 // there is one, else from the policy.
-func (t *Trainer) draw(ctx context.Context, step, epoch int, problems []int) ([]Trajectory, []*float64, error) {
+func (t *Trainer) draw(ctx context.Context, step int, got *collected,
+	problems []int) ([]Trajectory, []*float64, error) {
 	if t.Recorded != nil {
-		return t.recall(step, epoch, problems)
+		return t.recall(step, got.epoch, problems)
 	}
-	traj, err := t.sample(ctx, step, problems, t.cfg.Samples)
+	traj, err := t.drawGroups(ctx, step, problems, &got.events)
 	return traj, nil, err
 }
 
@@ -242,7 +243,7 @@ func (f Filter) within(group []Trajectory) bool {
 		if f.Complete && group[i].Completion.Finish == rollout.FinishLength {
 			return false
 		}
-		if v := &group[i].Verdict; v.Status == rollout.Graded {
+		if v := &group[i].Verdict; v.Status == rollout.Graded && !group[i].isShown() {
 			graded++
 			if v.Correct {
 				right++

@@ -86,6 +86,8 @@ type Config struct {
 	MaskTruncated bool
 	// SFTWeight is the weight of rl.RightTerm, the language-modelling loss of right completions.
 	SFTWeight float64
+	// Demonstrations make the last completion of a group one that the policy did not sample.
+	Demonstrations rl.Demonstrations
 	// TopEntropy is the share of a step's tokens, those with the greatest entropies, that the policy loss reads; 0
 	// and 1 are all.
 	TopEntropy float64
@@ -290,5 +292,5 @@ func (c Config) Validate() error {
 	case !(c.Sampling.Temperature > 0):
 		return fmt.Errorf("train: temperature %g: training samples at a positive temperature", c.Sampling.Temperature)
 	}
-	return nil
+	return c.checkDemonstrations(estimator, loss)
 }

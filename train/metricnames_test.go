@@ -93,6 +93,8 @@ func TestAllMetricNames(t *testing.T) {
 		"turns": {func(c *Config) { c.Sampling.Environment, c.Turns = echo{}, true },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns"})},
 		"right completions": {func(c *Config) { c.SFTWeight = 0.1 }, slices.Concat(data, clipped, []string{"actor/sft_loss"})},
+		"demonstrations": {demonstrated, slices.Concat(data, clipped, []string{"actor/demonstration_loss",
+			"actor/demonstration_prob"})},
 		"conversations": {func(c *Config) { c.Sampling.Environment, c.Turns, c.Conversations = echo{}, true, 2 },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns", "train/conversations"})},
 		"bypass": {func(c *Config) {

@@ -18,7 +18,10 @@ type gradients struct {
 // order. The loss is the policy loss and, unless that is whole, its optional terms:
 //
 //	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL - Likelihood.Learn·E[likelihood]
-//	  + SFTWeight·NLL of right completions
+//	  + SFTWeight·NLL of right completions - Demonstrations.Weight·E[advantage·f(probability)]
+//
+// The policy loss and the terms of KL and right completions leave out demonstrations, whose term is the last one; all
+// share the denominators.
 type objective struct {
 	c           Config
 	n           rl.Counts
@@ -36,6 +39,9 @@ type objective struct {
 	answer  []bool          // nil unless reference answers are learned
 	right   []bool          // nil unless right completions have a loss of their own
 	imitate int             // tokens of those
+	shown   []bool          // tokens of demonstrations; nil: there are none
+	own     []bool          // the other trained tokens; nil: all are
+	show    rl.DemonstrationStats
 	bypass  *bypass
 	at, row int
 }
@@ -61,9 +67,16 @@ func (t *Trainer) newLoss(b *batch, stream string) *objective {
 		return loss.Start(c.Settings, rl.Others{KL: c.KL.LossCoef, Entropy: c.EntropyCoef})
 	}
 	l.policy = l.start()
+	if c.Demonstrations.Weight != 0 {
+		l.shown, l.own = b.shown()
+	}
 	if c.SFTWeight != 0 {
 		l.right = b.right()
-		l.imitate = rl.CountRight(b.mask, b.rows, l.right)
+		mask := b.mask
+		if l.own != nil {
+			mask = l.own
+		}
+		l.imitate = rl.CountRight(mask, b.rows, l.right)
 	}
 	if c.Correction.Bypass == 0 && l.policy.Pick == nil && l.policy.Constants == nil {
 		return l
@@ -111,6 +124,12 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 		l.c.Aggregation.Coefficients(p.Coef, p.Mask, p.Rows, l.n)
 	}
 	end, last := l.at+len(p.Mask), l.row+p.Rows.Len()
+	all := p.Mask
+	if l.own != nil {
+		rl.DemonstrationTerm(g.logProb, p, l.shown[l.at:end], l.c.Demonstrations, &l.show)
+		q := *p
+		p, q.Mask = &q, l.own[l.at:end]
+	}
 	m := &rl.Micro{Batch: p, Of: l.n.Rows, LogZ: logZ, DLogProb: g.logProb, DLogZ: g.logZ}
 	if l.bypass != nil {
 		var weight []float32
@@ -135,7 +154,7 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 	}
 	l.at, l.row = end, last
 	if x.K > 0 {
-		l.c.Distill.ForwardKL(g.student, x, p.Mask, p.Coef, &l.distill)
+		l.c.Distill.ForwardKL(g.student, x, all, p.Coef, &l.distill)
 	}
 	if l.whole {
 		return
@@ -143,7 +162,7 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 	if l.c.KL.LossCoef != 0 {
 		rl.KLLoss(g.logProb, p, l.c.KL.LossEstimator, l.c.KL.LossCoef, &l.kl)
 	}
-	rl.EntropyBonus(g.entropy, entropy, p.Mask, p.Coef, l.c.EntropyCoef, &l.entropy)
+	rl.EntropyBonus(g.entropy, entropy, all, p.Coef, l.c.EntropyCoef, &l.entropy)
 }
 
 // metrics returns the metrics of the whole mini-batch.
@@ -161,6 +180,7 @@ func (l *objective) metrics() []rl.Metric {
 	if l.imitate > 0 {
 		m = append(m, rl.Metric{Name: "actor/sft_loss", Value: l.nll})
 	}
+	m = append(m, l.show.Metrics()...)
 	if l.whole {
 		return m
 	}

@@ -261,6 +261,11 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"likelihood over a baseline": toy(PPO, func(r *toyRun) {
 			r.likely(rl.LikelihoodMean, 0.5).cfg.Likelihood.Baseline = true
 		}),
+		"demonstrations, filtered": toy(GRPO, func(r *toyRun) {
+			demonstrated(&r.cfg)
+			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
+			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}
+		}),
 		"filtered": toy(GRPO, func(r *toyRun) {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
 			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}

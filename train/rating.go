@@ -62,7 +62,7 @@ func (r *Rater) Rate(ctx context.Context, lo, hi int) (list []Rating, events []E
 	for i := range problems {
 		problems[i] = lo + i
 	}
-	all, err := r.t.sample(ctx, 0, problems, n)
+	all, err := r.t.sample(ctx, 0, problems, func(int) int { return n })
 	if err != nil {
 		return nil, nil, fmt.Errorf("sampling: %w", err)
 	}

@@ -17,16 +17,17 @@ func RolloutLabel(step int, problem string, k int) string {
 	return fmt.Sprintf("rollout/step=%d/prompt=%s/sample=%d", step, problem, k)
 }
 
-// sample draws n completions of each problem for a step. Each has its own labelled stream.
-func (t *Trainer) sample(ctx context.Context, step int, problems []int, n int) ([]Trajectory, error) {
+// sample draws n(p) completions of each problem p for a step. Each has its own labelled stream.
+func (t *Trainer) sample(ctx context.Context, step int, problems []int, n func(p int) int) ([]Trajectory, error) {
 	reqs := make([]rollout.Request, len(problems))
+	total := 0
 	for i, p := range problems {
-		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, n), Problem: &t.Problems[p]}
+		reqs[i] = rollout.Request{Prompt: t.prompt[p], Seeds: make([]uint64, n(p)), Problem: &t.Problems[p]}
+		total += len(reqs[i].Seeds)
 		for k := range reqs[i].Seeds {
 			reqs[i].Seeds[k] = t.Seed(RolloutLabel(step, t.Problems[p].ID, k))
 		}
 	}
-	total := len(problems) * n
 	t.passes.passed = nil
 	out, err := t.Sampler.Sample(ctx, reqs, t.cfg.Sampling, func(n int) { t.phase(step, "rollout", n, total) })
 	if err != nil {

@@ -124,7 +124,7 @@ func TestSumPiSquared(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	r.cfg.Advantage, r.cfg.Sampling.Temperature = "tir_optimal_token_baseline", 1
 	tr := r.start()
-	traj, err := tr.sample(t.Context(), 1, []int{0, 1, 2}, tr.cfg.Samples)
+	traj, err := tr.sample(t.Context(), 1, []int{0, 1, 2}, func(int) int { return tr.cfg.Samples })
 	if err != nil {
 		t.Fatal(err)
 	}

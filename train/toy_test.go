@@ -275,7 +275,8 @@ func (r *toyRun) start() *Trainer {
 	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: r.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait, Agreement: byParity, Answer: afterB,
-		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
+		Demonstration: ofA,
+		Recorder:      recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
 	if r.images != nil {
 		p.Show = r.images.show
 	}

@@ -88,7 +88,7 @@ func (t *Trainer) startTracking(ctx context.Context, got *collected, clock *stop
 		for i := range problems {
 			problems[i] = lo + i
 		}
-		all, err := t.sample(ctx, 0, problems, x.First)
+		all, err := t.sample(ctx, 0, problems, func(int) int { return x.First })
 		if err != nil {
 			return fmt.Errorf("sampling first values: %w", err)
 		}

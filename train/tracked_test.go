@@ -114,7 +114,7 @@ func TestFirstValues(t *testing.T) {
 	// They are those of step 0, whatever else is sampled.
 	again := newToyRun(t, GRPO, 1).tracks(3)
 	x := again.start()
-	all, err := x.sample(context.Background(), 0, []int{7}, 3)
+	all, err := x.sample(context.Background(), 0, []int{7}, func(int) int { return 3 })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,11 +50,14 @@ type Parts struct {
 	Agreement func(ctx context.Context, p *rollout.Problem, list []*rollout.Completion) ([]string, error)
 	// Answer returns the reference answer of a problem in the place of a completion's own, nil if it gives none, or,
 	// without a completion, as one without reasoning; it is needed with RewardLikelihood.
-	Answer   func(p *rollout.Problem, c *rollout.Completion) (*Answer, error)
-	Prompt   func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
-	Problems []rollout.Problem
-	Seed     func(label string) uint64
-	Recorder Recorder
+	Answer func(p *rollout.Problem, c *rollout.Completion) (*Answer, error)
+	Prompt func(p *rollout.Problem) ([]int32, error) // the tokens the policy continues
+	// Demonstration returns a right completion of a problem, without log-probs, as the policy would have sampled it;
+	// nil: the problem has none. It is needed with Config.Demonstrations.
+	Demonstration func(p *rollout.Problem) (*rollout.Completion, error)
+	Problems      []rollout.Problem
+	Seed          func(label string) uint64
+	Recorder      Recorder
 	// Copy, if not nil, holds the weights that Sampler draws from, and the Trainer takes them from
 	// Policy: on each rank if RolloutTensor differs from Tensor, and on ranks that only sample, whose
 	// Policy is on it. Adapters have no copy.
@@ -170,6 +173,9 @@ func New(c Config, p Parts) (*Trainer, error) {
 	if k := c.taught(); k > p.Policy.Config.Vocab {
 		return nil, fmt.Errorf("train: algo.distill.top_k is %d, but the model has %d tokens", k,
 			p.Policy.Config.Vocab)
+	}
+	if err := p.checkDemonstrations(c); err != nil {
+		return nil, err
 	}
 	if p.Recorded != nil {
 		if c.Staleness != 0 {

@@ -48,7 +48,18 @@ type Verdict struct {
 	Reason string
 	// Basis is the ground for a verdict "right".
 	Basis Basis
+	// Form says whether the whole response has the form that the grader asks for.
+	Form Form
 }
+
+// Form says whether a response has a form that some graders ask for besides a right answer.
+type Form int
+
+const (
+	AnyForm   Form = iota // the grader asks for none
+	InForm                // it has the form
+	OutOfForm             // it has another
+)
 
 // Answer compares an answer with the gold one. Either may be between $, in a box, or among words.
 func Answer(gold, prediction string) Verdict {

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/json"
 	"slices"
 
 	"exp/eval/rows"
@@ -33,6 +34,8 @@ func (c *Conversation) readAnswer(r rows.Row, answer string) (err error) {
 			promptField, answer)
 	case list[0]:
 		return c.readMessagesAfter(r, answer)
+	case c.shown != nil && len(c.shown.column) > 0:
+		return r.Errorf(c.shown.Column, "texts show no images; make %s and %s lists of messages", promptField, answer)
 	case texts[1] == "":
 		return r.Errorf(answer, "empty text: nothing to learn")
 	case r.Has("system"):
@@ -73,17 +76,38 @@ func (c *Conversation) readMessages(r rows.Row, field string) error {
 	if err != nil {
 		return err
 	}
+	show, err := c.showing(r, field)
+	if err != nil {
+		return err
+	}
 	for k, item := range items {
-		m, err := message(item)
+		m, err := message(item, show(k))
 		if err != nil {
 			return r.Errorf(field, "message %d: %w", k+1, err)
 		}
 		c.Messages = append(c.Messages, m)
 		if m.Role == "user" && c.Prompt == "" {
-			c.Prompt = m.Content
+			c.Prompt = contentText(m)
 		}
 	}
 	return nil
+}
+
+// showing returns the functions that put the row's images into the messages of a column.
+func (c *Conversation) showing(r rows.Row, field string) (func(k int) func(*rollout.Message) (int, error), error) {
+	if c.shown == nil {
+		return func(int) func(*rollout.Message) (int, error) { return nil }, nil
+	}
+	v, _ := r.Value(field)
+	if text, ok := v.(string); ok {
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			return nil, r.Errorf(field, "%w", err)
+		}
+	}
+	values := contentValues(v)
+	return func(k int) func(*rollout.Message) (int, error) {
+		return func(m *rollout.Message) (int, error) { return c.shown.turn(m, values[k]) }
+	}, nil
 }
 
 // lead puts the column system before a conversation without a system message.

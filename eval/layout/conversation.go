@@ -36,6 +36,8 @@ type Conversation struct {
 	Asked  int    `json:"asked,omitempty"`
 	Where  string `json:"-"`
 	Before int    `json:"-"` // messages added in front of the row's list: 1 if the column system gave one, else 0
+
+	shown *illustrator // of the row, while it is read; nil: its content is text alone
 }
 
 // Conversations reads a conversation from each row: a list of messages in the column messages, conversations or
@@ -43,16 +45,18 @@ type Conversation struct {
 // prompt and completion, two such lists or two texts. Further columns are tools (see Tools), system, a text to put
 // before a conversation without a system message, and id. Duplicate rows stay: repeating a row is a way to weight it.
 //
-// Messages come out as chat templates take them. Content is text. Fields that are null are left out, in tool calls
-// too, where parquet files have them for the arguments of other tools. Arguments that are a text become the object
-// that it spells. Errors are *rows.Error.
-func Conversations(all iter.Seq2[rows.Row, error]) (list []Conversation, err error) {
+// A user's messages may show images, as Images says for problems; nil refuses rows with some.
+//
+// Messages come out as chat templates take them. Content is text, or has parts where it shows images. Fields that are
+// null are left out, in tool calls too, where parquet files have them for the arguments of other tools. Arguments that
+// are a text become the object that it spells. Errors are *rows.Error.
+func Conversations(all iter.Seq2[rows.Row, error], images *Images) (list []Conversation, err error) {
 	owner := map[string]string{}
 	for r, err := range all {
 		if err != nil {
 			return nil, err
 		}
-		c, err := conversation(r)
+		c, err := conversation(r, images)
 		if err != nil {
 			return nil, err
 		}
@@ -63,9 +67,14 @@ func Conversations(all iter.Seq2[rows.Row, error]) (list []Conversation, err err
 	return list, nil
 }
 
-// begun returns a conversation with a row's place, id and tools.
-func begun(r rows.Row) (c Conversation, err error) {
-	if err := textOnly(r); err != nil {
+// begun returns a conversation with a row's place, id, tools and images, of which none is shown yet.
+func begun(r rows.Row, x *Images) (c Conversation, err error) {
+	if x == nil {
+		err = textOnly(r)
+	} else {
+		c.shown, err = x.of(r)
+	}
+	if err != nil {
 		return c, err
 	}
 	c.Where, c.ID, c.Tools = r.Where, strconv.Itoa(r.Index), Tools(r)
@@ -75,29 +84,47 @@ func begun(r rows.Row) (c Conversation, err error) {
 	return c, err
 }
 
-func conversation(r rows.Row) (c Conversation, err error) {
-	if c, err = begun(r); err != nil {
-		return c, err
+// finish takes the images that the messages show. where names them for errors.
+func (c *Conversation) finish(where string) error {
+	x := c.shown
+	if x == nil {
+		return nil
 	}
+	c.Images, c.shown = x.list, nil
+	return x.check(where)
+}
+
+func conversation(r rows.Row, x *Images) (c Conversation, err error) {
+	if c, err = begun(r, x); err == nil {
+		err = c.read(r)
+	}
+	if err == nil {
+		err = c.finish("conversation")
+	}
+	return c, err
+}
+
+// read reads the messages or texts of a row.
+func (c *Conversation) read(r rows.Row) error {
 	fields := conversationFields()
 	i := slices.IndexFunc(fields, func(name string) bool { return r.Has(name) })
 	switch {
 	case i >= 0:
 	case r.Has(promptField, completionField):
-		return c, c.readAnswer(r, completionField)
+		return c.readAnswer(r, completionField)
 	default:
-		return c, r.Errorf("", "no conversation: looked for the columns %s, lists of messages, and for %s with %s",
+		return r.Errorf("", "no conversation: looked for the columns %s, lists of messages, and for %s with %s",
 			strings.Join(fields, ", "), promptField, completionField)
 	}
 	field := fields[i]
 	if err := c.readMessages(r, field); err != nil {
-		return c, err
+		return err
 	}
 	if err := checkTurns(c.Messages, systemOf(r) != ""); err != nil {
-		return c, r.Errorf(field, "%w", err)
+		return r.Errorf(field, "%w", err)
 	}
 	c.lead(r)
-	return c, nil
+	return nil
 }
 
 // messageItems returns the messages in a column: a list, or a text that spells one.
@@ -154,8 +181,9 @@ func isOne(raw json.RawMessage) bool {
 	return err == nil && x == 1
 }
 
-// message reads a message of OpenAI's or ShareGPT's form.
-func message(raw json.RawMessage) (m rollout.Message, err error) {
+// message reads a message of OpenAI's or ShareGPT's form. show, if it is not nil, makes parts of content that shows
+// images, and returns their number.
+func message(raw json.RawMessage, show func(*rollout.Message) (int, error)) (m rollout.Message, err error) {
 	var share struct {
 		Role, From, Value *string
 		Weight            json.RawMessage
@@ -188,8 +216,16 @@ func message(raw json.RawMessage) (m rollout.Message, err error) {
 	if role != "assistant" && m.Parts != nil && len(m.Parts) == 0 {
 		return m, fmt.Errorf("it has no content")
 	}
-	if m, err = plainContent(m); err != nil {
-		return m, err
+	images := 0
+	if show != nil {
+		if images, err = show(&m); err != nil {
+			return m, err
+		}
+	}
+	if images == 0 {
+		if m, err = plainContent(m); err != nil {
+			return m, err
+		}
 	}
 	m.More, err = fieldsOf(m)
 	return m, err

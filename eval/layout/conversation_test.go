@@ -1,9 +1,12 @@
 package layout
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +21,7 @@ func readConversations(t *testing.T, lines ...string) ([]Conversation, error) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Conversations(rows.Read(path))
+	return Conversations(rows.Read(path), pictured("images"))
 }
 
 // Messages come out as chat templates take them, whoever wrote the row.
@@ -137,7 +140,7 @@ func TestConversationErrors(t *testing.T) {
 		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0.5}]}`, "message 2: its weight is 0.5"},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"6*7"}}]}]}`, `the arguments "6*7" spell no JSON object`},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{}}]}]}`, "tool call 1 has no name"},
-		{`{"messages": [{"role":"user","content":[{"type":"image_url"}]}]}`, `message 1: its content has a part of type "image_url"; only text is supported`},
+		{`{"messages": [{"role":"user","content":[{"type":"video"}]}]}`, `message 1: its content has a part of type "video"; only text is supported`},
 		{`{"conversations": [{"from":"human"}]}`, "message 1: it has no value"},
 		{`{"messages": ["x"]}`, "message 1: it is not an object with role and content"},
 		{`{"messages": 3}`, "not a list of messages"},
@@ -191,7 +194,7 @@ func TestConversationsInParquet(t *testing.T) {
 	if err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}
-	list, err := Conversations(rows.Read(path))
+	list, err := Conversations(rows.Read(path), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,5 +203,56 @@ func TestConversationsInParquet(t *testing.T) {
 		`{"role":"tool","content":"42"},{"role":"assistant","content":"42."}]`
 	if diff := cmp.Diff(want, string(got)); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Each way to show images gives the same conversation: two images in the first question, the first again in the
+// second one.
+func TestConversationImages(t *testing.T) {
+	url := func(width int) string {
+		return `"data:image/png;base64,` + base64.StdEncoding.EncodeToString(pngOf(t, width, 10)) + `"`
+	}
+	a, b := url(3), url(4)
+	column := `"images": [` + a + `,` + b + `,` + a + `]`
+	const ok = `{"role": "assistant", "content": "ok"}`
+	part := func(name, value string) string { return `{"type": "` + name + `", "` + name + `": ` + value + `}` }
+	for _, tt := range []struct{ name, row string }{
+		{"LLaMA-Factory", `"conversations": [{"from": "human", "value": "<image>is <image>?"}, {"from": "gpt", "value": "ok"},
+			{"from": "human", "value": "And <image>"}, {"from": "gpt", "value": "ok"}], ` + column},
+		{"TRL", `"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "is "}, {"type": "image", "text": null}, {"type": "text", "text": "?", "image": null}]},
+			` + ok + `, {"role": "user", "content": [{"type": "text", "text": "And "}, {"type": "image"}]}, ` + ok + `], ` + column},
+		{"TRL's prompt and completion", `"prompt": [{"role": "user", "content": "<image>is <image>?"}, ` + ok + `, {"role": "user", "content": "And <image>"}], "completion": [` + ok + `], ` + column},
+		{"their own", `"messages": [{"role": "user", "content": [` + part("image", a) + `, {"type": "text", "text": "is "}, ` + part("image_url", `{"url": `+b+`}`) + `,
+			{"type": "text", "text": "?"}]}, ` + ok + `, {"role": "user", "content": [{"type": "text", "text": "And "}, ` + part("image_url", a) + `]}, ` + ok + `]`},
+		{"a text", `"messages": ` + strconv.Quote(`[{"role": "user", "content": "<image>is <image>?"}, `+ok+`, {"role": "user", "content": "And <image>"}, `+ok+`]`) + `, ` + column},
+	} {
+		list, err := readConversations(t, strings.ReplaceAll("{"+tt.row+"}", "\n", " "))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		c := list[0]
+		got := fmt.Sprintf("%s %s %s %d %t", c.Messages[0].Parts, c.Messages[2].Parts, c.Prompt, len(c.Images),
+			digestsOf(c.Images[:1]) == digestsOf(c.Images[2:]))
+		want := `[{"type":"image"},{"type":"text","text":"is "},{"type":"image"},{"type":"text","text":"?"}] ` +
+			`[{"type":"text","text":"And "},{"type":"image"}] <image>is <image>? 3 true`
+		if got != want || c.Images[1].Width != 4 || c.Messages[1].Content != "ok" {
+			t.Errorf("%s:\n%s, want\n%s", tt.name, got, want)
+		}
+	}
+	const user = `{"role": "user", "content": "<image>"}`
+	for _, tt := range []struct{ row, want string }{
+		{`"messages": [` + user + `, ` + ok + `], ` + column, `field "images": the row has 3 images, but its conversation has 1 <image>`},
+		{`"messages": [{"role": "user", "content": [{"type": "image_url"}]}, ` + ok + `]`, `the row has 0 images, but its conversation has 1 <image>`},
+		{`"messages": [{"role": "user", "content": "?"}, ` + ok + `], "images": ` + a, `the row has 1 image, and its conversation shows none`},
+		{`"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": [{"type": "image"}]}], "images": ` + a, `message 2: an image in a message of role assistant`},
+		{`"messages": [` + user + `, ` + ok + `], "images": ["no.png"]`, `message 1: images, image 1: open `},
+		{`"messages": [` + user + `, ` + ok + `], "videos": ["a.mp4"]`, `field "videos": the problem has videos`},
+		{`"prompt": "<image>", "completion": "ok", "images": ` + a, `field "images": texts show no images; make prompt and completion lists of messages`},
+	} {
+		_, err := readConversations(t, `{"messages": [{"role": "user", "content": "<image>"}, `+ok+`]}`, "{"+tt.row+"}")
+		if err == nil || !strings.Contains(err.Error(), "talks.jsonl:2") || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.row, err, tt.want)
+		}
 	}
 }

@@ -109,20 +109,43 @@ type illustrator struct {
 	row    rows.Row
 	column []any // values of the images' column
 	used   int   // of them
+	asked  int   // images that the messages show
 	list   []rollout.Picture
 }
 
-// illustrate adds the images of a row to its problem, whose messages are in field; empty: it has only a text.
-func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error {
+// of returns the illustrator of a row.
+func (x *Images) of(r rows.Row) (*illustrator, error) {
 	if lists(r, videosColumn) {
-		return r.Errorf(videosColumn, "the problem has videos, which models do not read here; rename the column to "+
-			"leave them out")
+		return nil, r.Errorf(videosColumn, "the problem has videos, which models do not read here; rename the column "+
+			"to leave them out")
 	}
-	in := illustrator{Images: x, row: r}
+	in := &illustrator{Images: x, row: r}
 	if v, ok := r.Value(x.Column); ok && x.Column != "" {
 		if in.column, ok = v.([]any); !ok {
 			in.column = []any{v}
 		}
+	}
+	return in, nil
+}
+
+// check returns an error unless the messages show each image of the column. where names them.
+func (x *illustrator) check(where string) error {
+	switch n := len(x.column); {
+	case n > x.used && x.asked == 0:
+		return x.row.Errorf(x.Column, "the row has %s, and its %s shows none: write %s where each belongs, in a "+
+			"user's message, or leave the images out with data.image_key: none", counted(n), where, rollout.ImageMark)
+	case n != x.used:
+		return x.row.Errorf(x.Column, "the row has %s, but its %s has %d %s", counted(n), where, x.used,
+			rollout.ImageMark)
+	}
+	return nil
+}
+
+// illustrate adds the images of a row to its problem, whose messages are in field; empty: it has only a text.
+func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error {
+	in, err := x.of(r)
+	if err != nil {
+		return err
 	}
 	values := [][]map[string]any(nil)
 	if field != "" {
@@ -134,26 +157,17 @@ func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error 
 		messages = []rollout.Message{{Role: "user", Content: p.Prompt}}
 	}
 	messages = slices.Clone(messages)
-	asked := 0 // images that the messages show
 	for i := range messages {
 		var own []map[string]any
 		if i < len(values) {
 			own = values[i]
 		}
-		n, err := in.message(&messages[i], own)
-		if err != nil {
+		if _, err := in.message(&messages[i], own); err != nil {
 			return r.Errorf(field, "message %d: %w", i+1, err)
 		}
-		asked += n
 	}
-	switch n := len(in.column); {
-	case n == 0 && asked == 0:
-		return nil
-	case n > in.used && asked == 0:
-		return r.Errorf(x.Column, "the row has %s, and its prompt shows none: write %s where each belongs, or leave "+
-			"the images out with data.image_key: none", counted(n), rollout.ImageMark)
-	case n != in.used:
-		return r.Errorf(x.Column, "the row has %s, but its prompt has %d %s", counted(n), in.used, rollout.ImageMark)
+	if err := in.check("prompt"); err != nil || in.asked == 0 {
+		return err
 	}
 	p.Messages, p.Images = messages, in.list
 	for _, m := range messages {
@@ -189,6 +203,7 @@ func contentValues(v any) [][]map[string]any {
 // message replaces the images of a message, whose parts the file has as values, by ImageParts, and returns their
 // number.
 func (x *illustrator) message(m *rollout.Message, values []map[string]any) (n int, err error) {
+	defer func() { x.asked += n }()
 	if m.Parts == nil {
 		if m.Role == "user" && len(x.column) > 0 {
 			return x.marks(m)
@@ -217,6 +232,24 @@ func (x *illustrator) message(m *rollout.Message, values []map[string]any) (n in
 	}
 	m.Content, m.Parts = "", rollout.PartList(parts)
 	return n, nil
+}
+
+// turn is message for one of a conversation. It leaves content without images as it is.
+func (x *illustrator) turn(m *rollout.Message, values []map[string]any) (n int, err error) {
+	pictured := func(v map[string]any) bool {
+		_, has := ownImage(v)
+		return isImage(v, has) || !x.textParts([]map[string]any{v})
+	}
+	if m.Parts != nil && !slices.ContainsFunc(values, pictured) {
+		return 0, nil
+	}
+	return x.message(m, values)
+}
+
+// isImage reports whether a part of content is an image. has: it brings one.
+func isImage(v map[string]any, has bool) bool {
+	kind, _ := v["type"].(string)
+	return kind == imageType || kind == "image_url" || kind == "input_image" || kind == "" && has
 }
 
 // textParts reports whether no part has an <image> that a column's image stands for.
@@ -283,7 +316,7 @@ func (x *illustrator) part(v map[string]any) (raw []json.RawMessage, image bool,
 	kind, _ := v["type"].(string)
 	own, has := ownImage(v)
 	switch {
-	case kind == imageType || kind == "image_url" || kind == "input_image" || kind == "" && has:
+	case isImage(v, has):
 		if has {
 			err = x.take(own, "its image")
 		} else {

@@ -157,7 +157,7 @@ func TestImageErrors(t *testing.T) {
 	for _, tt := range []struct{ name, row, want string }{
 		{"too few", `{"problem":"<image> and <image>","answer":"1",` + one + `}`, "the row has 1 image, but its prompt has 2 <image>"},
 		{"too many", `{"problem":"<image>","answer":"1","images":["` + a64 + `","` + a64 + `"]}`, "the row has 2 images, but its prompt has 1 <image>"},
-		{"none shown", `{"problem":"Find x.","answer":"1",` + one + `}`, "write <image> where each belongs"},
+		{"none shown", `{"problem":"Find x.","answer":"1",` + one + `}`, "write <image> where each belongs, in a user's message"},
 		{"a part without", `{"prompt":[{"role":"user","content":[{"type":"image"}]}],"answer":"1"}`, "the row has 0 images, but its prompt has 1 <image>"},
 		{"videos", `{"problem":"<video>","answer":"1","videos":["a.mp4"]}`, "has videos"},
 		{"a video part", `{"prompt":[{"role":"user","content":[{"type":"video"},{"type":"text","text":"Q"}]}],"answer":"1"}`, `message 1: part 1: it is of type "video"`},

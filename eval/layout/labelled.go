@@ -21,14 +21,15 @@ type Labelled struct {
 
 // LabelledAnswers reads answers from each row: one in TRL's columns prompt, completion and label, the first two as
 // lists of messages or texts, the last true or false, 1 or 0. Or two from a row as for Pairs, the chosen one good and
-// the rejected one bad; they are called ID/chosen and ID/rejected. Errors are *rows.Error.
-func LabelledAnswers(all iter.Seq2[rows.Row, error]) (list []Labelled, err error) {
+// the rejected one bad; they are called ID/chosen and ID/rejected. images is as for Conversations. Errors are
+// *rows.Error.
+func LabelledAnswers(all iter.Seq2[rows.Row, error], images *Images) (list []Labelled, err error) {
 	owner := map[string]string{}
 	for r, err := range all {
 		if err != nil {
 			return nil, err
 		}
-		found, err := labelled(r)
+		found, err := labelled(r, images)
 		if err != nil {
 			return nil, err
 		}
@@ -41,9 +42,9 @@ func LabelledAnswers(all iter.Seq2[rows.Row, error]) (list []Labelled, err error
 	return list, nil
 }
 
-func labelled(r rows.Row) ([]Labelled, error) {
+func labelled(r rows.Row, x *Images) ([]Labelled, error) {
 	if r.Has(chosenField) || r.Has(rejectedField) {
-		p, err := pair(r)
+		p, err := pair(r, x)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +57,12 @@ func labelled(r rows.Row) ([]Labelled, error) {
 				"missing", promptField, completionField, labelField, chosenField, rejectedField, field)
 		}
 	}
-	c, err := begun(r)
+	c, err := begun(r, x)
 	if err == nil {
 		err = c.readAnswer(r, completionField)
+	}
+	if err == nil {
+		err = c.finish("conversation")
 	}
 	if err != nil {
 		return nil, err

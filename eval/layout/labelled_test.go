@@ -16,7 +16,7 @@ func readLabelled(t *testing.T, name string, lines ...string) ([]Labelled, error
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return LabelledAnswers(rows.Read(path))
+	return LabelledAnswers(rows.Read(path), pictured("images"))
 }
 
 // Rows give an answer with its label, or the two of a pair; ids stay apart.

@@ -3,11 +3,13 @@ package layout
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"exp/eval/rows"
+	"exp/train/rollout"
 )
 
 // TRL's columns for preferences.
@@ -32,18 +34,22 @@ type Pair struct {
 // texts. With the column prompt in the same form, they are what follows it. Without, or with a prompt that is a text
 // before lists, they hold the prompt too: the messages that both begin with, or of two texts what commonPrompt says.
 // Further columns are tools, system and id, as for Conversations. Errors are *rows.Error.
-func Pairs(all iter.Seq2[rows.Row, error]) ([]Pair, error) { return pairs(all, false) }
+//
+// Both sides may show the images of the row, each all of them; images is as for Conversations.
+func Pairs(all iter.Seq2[rows.Row, error], images *Images) ([]Pair, error) {
+	return pairs(all, images, false)
+}
 
-// RatedPairs is Pairs with the column margin, a number, where rows have it.
-func RatedPairs(all iter.Seq2[rows.Row, error]) ([]Pair, error) { return pairs(all, true) }
+// RatedPairs is Pairs of texts alone with the column margin, a number, where rows have it.
+func RatedPairs(all iter.Seq2[rows.Row, error]) ([]Pair, error) { return pairs(all, nil, true) }
 
-func pairs(all iter.Seq2[rows.Row, error], margins bool) (list []Pair, err error) {
+func pairs(all iter.Seq2[rows.Row, error], images *Images, margins bool) (list []Pair, err error) {
 	owner := map[string]string{}
 	for r, err := range all {
 		if err != nil {
 			return nil, err
 		}
-		p, err := pair(r)
+		p, err := pair(r, images)
 		if err == nil && margins && r.Has(marginField) {
 			p.Margin = new(float64)
 			*p.Margin, err = r.Number(marginField)
@@ -59,7 +65,7 @@ func pairs(all iter.Seq2[rows.Row, error], margins bool) (list []Pair, err error
 	return list, nil
 }
 
-func pair(r rows.Row) (p Pair, err error) {
+func pair(r rows.Row, x *Images) (p Pair, err error) {
 	for _, field := range []string{chosenField, rejectedField} {
 		if !r.Has(field) {
 			single := ""
@@ -70,10 +76,12 @@ func pair(r rows.Row) (p Pair, err error) {
 				rejectedField, field, single)
 		}
 	}
-	if p.Chosen, err = begun(r); err != nil {
+	if p.Chosen, err = begun(r, x); err == nil {
+		p.Rejected, err = begun(r, x)
+	}
+	if err != nil {
 		return p, err
 	}
-	p.Rejected = p.Chosen
 	chosen, listed := isList(r, chosenField), isList(r, rejectedField)
 	if chosen != listed {
 		return p, r.Errorf("", "one of %s and %s is a list of messages, the other a text; make both lists, or both "+
@@ -88,6 +96,15 @@ func pair(r rows.Row) (p Pair, err error) {
 		err = p.readLists(r)
 	default:
 		err = p.readTexts(r)
+	}
+	if err == nil {
+		err = p.Chosen.finish("chosen side")
+	}
+	if err == nil {
+		err = p.Rejected.finish("rejected side")
+	}
+	if err == nil && digestsOf(p.Chosen.asks()) != digestsOf(p.Rejected.asks()) {
+		err = r.Errorf("", "the prompts of %s and %s show different images", chosenField, rejectedField)
 	}
 	if err != nil {
 		return p, err
@@ -109,7 +126,21 @@ func (p *Pair) alike() (bool, error) {
 		return false, nil
 	}
 	n, err := p.common()
-	return n == len(p.Chosen.Messages), err
+	return n == len(p.Chosen.Messages) && digestsOf(p.Chosen.Images) == digestsOf(p.Rejected.Images), err
+}
+
+// Pictures returns the images of the prompt, then those that each side shows after it.
+func (p *Pair) Pictures() []rollout.Picture {
+	return slices.Concat(p.Chosen.Images, p.Rejected.Images[len(p.Rejected.asks()):])
+}
+
+// asks returns the images that the messages which ask show.
+func (c *Conversation) asks() []rollout.Picture {
+	n := 0
+	for _, m := range c.Messages[:c.Asked] {
+		n += m.Images()
+	}
+	return c.Images[:n]
 }
 
 // common returns how many messages both conversations begin with.
@@ -178,6 +209,9 @@ func (p *Pair) readTexts(r rows.Row) error {
 	rejected, err := r.Text(rejectedField)
 	if err != nil {
 		return r.Errorf(rejectedField, "neither a list of messages nor a text")
+	}
+	if x := p.Chosen.shown; x != nil && len(x.column) > 0 {
+		return r.Errorf(x.Column, "texts show no images; make %s and %s lists of messages", chosenField, rejectedField)
 	}
 	if r.Has("system") {
 		return r.Errorf("system", "it has no place before texts; make %s and %s lists of messages", chosenField,

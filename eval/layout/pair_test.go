@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -16,7 +17,7 @@ func readPairs(t *testing.T, lines ...string) ([]Pair, error) {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return Pairs(rows.Read(path))
+	return Pairs(rows.Read(path), pictured("images"))
 }
 
 // Rows in each of TRL's forms give the prompt and two answers.
@@ -132,11 +133,51 @@ func TestRatedPairs(t *testing.T) {
 	if err != nil || len(got) != 3 || got[0].Margin == nil || *got[0].Margin != -0.5 || got[1].Margin != nil || got[2].Margin != nil {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if plain, err := Pairs(rows.Read(path)); err != nil || plain[0].Margin != nil {
+	if plain, err := Pairs(rows.Read(path), nil); err != nil || plain[0].Margin != nil {
 		t.Errorf("Pairs reads a margin: %+v, %v", plain, err)
 	}
 	write("{" + pair + `, "margin": [1]}`)
 	if _, err := RatedPairs(rows.Read(path)); err == nil || !strings.Contains(err.Error(), "pairs.jsonl:1: field \"margin\"") {
 		t.Errorf("a list: %v", err)
+	}
+}
+
+// Both sides show the images of the row, and the prompts of both the same ones.
+func TestPairImages(t *testing.T) {
+	url := func(width int) string {
+		return `"data:image/png;base64,` + base64.StdEncoding.EncodeToString(pngOf(t, width, 10)) + `"`
+	}
+	const good, bad = `{"role": "assistant", "content": "ok"}`, `{"role": "assistant", "content": "no"}`
+	own := func(width int) string {
+		return `{"role": "user", "content": [{"type": "image", "image": ` + url(width) + `}, {"type": "text", "text": "?"}]}`
+	}
+	const ask = `{"role": "user", "content": "<image>?"}`
+	column := `, "images": [` + url(3) + `]}`
+	for _, row := range []string{
+		`{"prompt": [` + ask + `], "chosen": [` + good + `], "rejected": [` + bad + `]` + column,
+		`{"chosen": [` + ask + `, ` + good + `], "rejected": [` + ask + `, ` + bad + `]` + column,
+		`{"chosen": [` + own(3) + `, ` + good + `], "rejected": [` + own(3) + `, ` + bad + `]}`,
+	} {
+		list, err := readPairs(t, row)
+		if err != nil || list[0].Same {
+			t.Errorf("%s: %v", row, err)
+			continue
+		}
+		for _, c := range []Conversation{list[0].Chosen, list[0].Rejected} {
+			if got := string(c.Messages[0].Parts); len(c.Images) != 1 || c.Images[0].Width != 3 || c.Asked != 1 ||
+				got != `[{"type":"image"},{"type":"text","text":"?"}]` {
+				t.Errorf("%s: %d images, %s", row, len(c.Images), got)
+			}
+		}
+	}
+	for row, want := range map[string]string{
+		`{"chosen": [` + own(3) + `, ` + good + `], "rejected": [` + own(4) + `, ` + bad + `]}`:     "the prompts of chosen and rejected show different images",
+		`{"prompt": [` + own(3) + `], "chosen": [` + good + `], "rejected": [` + bad + `]` + column: "the row has 1 image, but its chosen side has 0 <image>",
+		`{"prompt": "<image>?", "chosen": "ok", "rejected": "no"` + column:                          "texts show no images; make prompt and chosen lists of messages",
+		`{"chosen": "<image>? ok", "rejected": "<image>? no"` + column:                              "texts show no images; make chosen and rejected lists of messages",
+	} {
+		if _, err := readPairs(t, row); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "pairs.jsonl:1") {
+			t.Errorf("%s: %v, want %q", row, err, want)
+		}
 	}
 }

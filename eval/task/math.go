@@ -118,6 +118,9 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 		answer = ""
 	}
 	out := t.reward.verdict(v.Correct, answer, reason)
+	if v.Form != grade.AnyForm {
+		out.Reward = t.reward.formed(v.Correct, v.Form == grade.InForm)
+	}
 	if t.own {
 		out.Basis = basisOf(v.Basis)
 	}

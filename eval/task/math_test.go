@@ -42,6 +42,11 @@ func TestMathGrade(t *testing.T) {
 		{"verl", half, "Answer: \\frac12", true, 1, "\\frac{1}{2}"}, // routed to math_dapo
 		{"exp", tuple, "\\boxed{[1,2,3]}", true, 1, "(1,2,3)"},      // the better guess, not sure
 		{"exp_strict", tuple, "\\boxed{[1,2,3]}", false, -0.5, "[1,2,3]"},
+		{"geo3k", half, "<think>So</think> \\boxed{1/2}", true, 1, "\\frac{1}{2}"},
+		{"geo3k", half, "\\boxed{1/2}", true, 0.5, "\\frac{1}{2}"}, // less by what the form gives, -0.5 - -1
+		{"geo3k", half, "<think>So</think> \\boxed{3}", false, -0.5, "3"},
+		{"geo3k", half, "\\boxed{3}", false, -1, "3"},
+		{"geo3k", half, "<think>So</think> 2", false, -1, "None"},
 		{"exp", half, "", false, -1, ""},
 		{"math_dapo", half, "no idea", false, -1, ""},
 	} {

@@ -113,7 +113,7 @@ type Config struct {
 type Reward struct {
 	Correct float64 // a right answer
 	Wrong   float64 // any other completion
-	Format  float64 // a wrong answer in the right form
+	Format  float64 // a wrong answer in the right form; see formed for graders that ask for one
 }
 
 // Kinds lists the tasks that New can make.
@@ -160,6 +160,20 @@ func (r Reward) verdict(correct bool, answer, reason string) rollout.Verdict {
 		v.Reward = r.Wrong
 	}
 	return v
+}
+
+// formed returns the reward of an answer where the grader asks for a form of the whole response, which is worth the
+// same to a right and to a wrong answer: Format - Wrong.
+func (r Reward) formed(correct, inForm bool) float64 {
+	switch {
+	case correct && inForm:
+		return r.Correct
+	case correct:
+		return r.Correct - (r.Format - r.Wrong)
+	case inForm:
+		return r.Format
+	}
+	return r.Wrong
 }
 
 // lastLine returns the last nonblank line of text, trimmed.

@@ -20,7 +20,7 @@ type Sample struct {
 	K            int    // index among the item's samples
 	PromptTokens int64
 	OutTokens    int64
-	Finish       string   // "stop", "length"
+	Finish       string   // "stop", "length", "turns", "shown"
 	Reward       float64  // NaN if none
 	LogProbSum   float64  // of the sampled tokens under the policy; NaN if unknown
 	Ref          blob.Ref // where prompt, text and tokens lie; zero if they were not kept

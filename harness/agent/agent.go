@@ -50,8 +50,9 @@ type Options struct {
 	// Chat returns the tokens and the text of a chat, which shows images, up to where the policy speaks.
 	Chat func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error)
 	// Reply returns the tokens from the end of a turn that made calls, which a token ended (-1: none did), to where
-	// the policy speaks again after messages, which show images.
-	Reply func(end int32, calls []toolcall.Call, list []rollout.Message, images ...rollout.Picture) ([]int32, error)
+	// the policy speaks again after messages, which show images, as so many before them.
+	Reply func(end int32, calls []toolcall.Call, list []rollout.Message, before int,
+		images ...rollout.Picture) ([]int32, error)
 	// Text returns the tokens of a text that the policy continues, Inserted of a text behind its turn.
 	Text, Inserted func(text string) ([]int32, error)
 	Piece          func(id int32) []byte

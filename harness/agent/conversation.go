@@ -34,6 +34,7 @@ type said struct {
 type more struct {
 	messages []rollout.Message
 	images   []rollout.Picture // that they show
+	before   int               // images that messages before show
 	text     string
 }
 
@@ -103,7 +104,7 @@ func (c *conversation) continued(r *openai.Request) (m more, err error) {
 	for _, list := range shown[:len(c.said)] {
 		before += len(list)
 	}
-	return more{messages: r.Messages[len(c.said):], images: r.Images[before:]}, nil
+	return more{messages: r.Messages[len(c.said):], images: r.Images[before:], before: before}, nil
 }
 
 // is reports whether a message repeats what was said. Programs may leave out the thoughts of an answer, and space

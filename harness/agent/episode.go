@@ -380,7 +380,7 @@ func (x *strand) next(r *openai.Request) (s step, err error) {
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
 			talk := &x.talks[at].said
-			s.inserted, err = x.a.o.Reply(talk.end, talk.calls(), list, added.images...)
+			s.inserted, err = x.a.o.Reply(talk.end, talk.calls(), list, added.before, added.images...)
 		}
 	case added.text != "":
 		s.inserted, err = x.a.o.Inserted(added.text)

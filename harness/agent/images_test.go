@@ -95,6 +95,7 @@ func TestImagesOfConversations(t *testing.T) {
 	o.Images, o.Conversations = images, All
 	o.MaxConversations = 2
 	var shown []string
+	var earlier []int // images before those of a reply
 	note := func(list []rollout.Picture) []int32 {
 		for _, p := range list {
 			shown = append(shown, p.Digest)
@@ -104,7 +105,8 @@ func TestImagesOfConversations(t *testing.T) {
 	o.Chat = func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error) {
 		return append(note(images), bytesOf(written(list))...), written(list), nil
 	}
-	o.Reply = func(end int32, _ []toolcall.Call, list []rollout.Message, images ...rollout.Picture) ([]int32, error) {
+	o.Reply = func(end int32, _ []toolcall.Call, list []rollout.Message, before int, images ...rollout.Picture) ([]int32, error) {
+		earlier = append(earlier, before)
 		return append(note(images), bytesOf(written(list))...), nil
 	}
 	x := playedBy(t, o, &policy{says: []string{"yes", "no", "so", "well"}})
@@ -127,6 +129,9 @@ func TestImagesOfConversations(t *testing.T) {
 	}
 	if got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC)); !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
 		t.Errorf("%s, %s; shown %q", got, why, shown)
+	}
+	if !slices.Equal(earlier, []int{1, 1}) { // the problem's, in the first conversation; b, in the second
+		t.Errorf("%d images came before", earlier)
 	}
 	done := x.end()
 	list := done.Brought()

@@ -33,6 +33,14 @@ type Algo struct {
 	TopEntropy        float64     `key:"top_entropy"`
 	SFTWeight         float64     `key:"sft_weight"`
 	RolloutCorrection Correction  `key:"rollout_correction"`
+
+	Demonstrations Demonstrations `key:"demonstrations"`
+}
+
+// Demonstrations are targets of problems, among the completions that the policy learns from.
+type Demonstrations struct {
+	Weight  float64 `key:"weight"`
+	Shaping float64 `key:"shaping"` // Weight > 0
 }
 
 // Filter selects the groups to train on.

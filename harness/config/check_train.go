@@ -9,8 +9,8 @@ import (
 )
 
 func trainChecks() []check {
-	return slices.Concat(primeChecks(), trackChecks(), stepChecks(), lossChecks(), advantageChecks(), filterChecks(),
-		correctionChecks(), referenceChecks(), roomChecks())
+	return slices.Concat(primeChecks(), trackChecks(), demonstrationChecks(), stepChecks(), lossChecks(),
+		advantageChecks(), filterChecks(), correctionChecks(), referenceChecks(), roomChecks())
 }
 
 // stepChecks checks the steps of training and their updates.

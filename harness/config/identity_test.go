@@ -239,7 +239,7 @@ func TestDiff(t *testing.T) {
 		`algo.kl.reward_coef: ["" "0"] treatment`,
 		`algo.distill.coef: ["" "0"] treatment`,
 		`algo.entropy_coef: ["" "0"] treatment`,
-		`algo.sft_weight: ["" "0"] treatment`,
+		`algo.sft_weight: ["" "0"] treatment`, `algo.demonstrations.weight: ["" "0"] treatment`,
 		`algo.aggregation: ["" "token-mean"] treatment`, `algo.top_entropy: ["" "1"] treatment`,
 		`rollout.n: ["4" "2"] controlled`,
 		`eval.final.n: ["16" "4"] protocol`,

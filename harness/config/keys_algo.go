@@ -39,6 +39,7 @@ func algoKeys() []Key {
 		Range: atLeast(0), Stages: at(Train), When: token, Late: true,
 		Help: "weight of the mean negative log-prob of the tokens of right completions in the loss (VAPO's positive " +
 			"example LM loss); 0 is off"})
+	keys = append(keys, demonstrationKeys(token)...)
 	keys = append(keys, block(nil, at(Train), []Key{
 		{Path: "algo.aggregation", Kind: Enum, Default: byKind("algo.aggregation", is("token-mean")),
 			When: []Clause{{{Path: "algo.loss", Words: []string{"flowrl"}, Not: true},

@@ -160,39 +160,7 @@ func sftChecks() []check {
 func aboutModel(path string) string {
 	switch path {
 	case "sft.source":
-		return `
-  A row is a conversation, a list of messages in the column messages or conversations:
-
-    {"messages": [{"role": "user", "content": "6*7?"},
-                  {"role": "assistant", "content": "I compute it.", "tool_calls": [{"function":
-                     {"name": "code_interpreter", "arguments": {"code": "6*7"}}}]},
-                  {"role": "tool", "content": "42"},
-                  {"role": "assistant", "content": "It is 42."}], "tools": […]}
-    {"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}]}
-
-  Or it is one of TRL's, with the columns prompt and completion, and only the latter is
-  learned. Two lists of messages: the template writes the prompt as in sampling, answers in
-  it too. Two texts are learned without a template, with data.chat: none:
-
-    {"prompt": [{"role": "user", "content": "6*7?"}],
-     "completion": [{"role": "assistant", "content": "42"}]}
-    {"prompt": "6*7=", "completion": "42"}
-
-  The chat template writes them as it does in sampling: the prompt up to the first answer,
-  then turn by turn each answer with the token that ends it, and what tools and users say in
-  between. Learned are the answers with their end tokens, nothing else; the loss is the mean
-  over these tokens of a step. A message with "weight": 0 is read, not learned, and what
-  follows the last answer is left out. The text of an answer is learned as the row has it;
-  the template writes its tool_calls and reasoning_content, and it is an error if it drops
-  them. Arguments may be an object or its text. Optional columns are tools (a list of
-  definitions), system and id. data.max_prompt_tokens and data.truncate do not apply.
-
-  Answers with tool output in the text, as in ReTool's data, need sft.mask. With
-  data.train.source: none the run ends after sft and the evaluations.
-
-    sft: {steps: 100, source: talks.jsonl, max_tokens: 4096}
-    sft: {steps: 100, source: retool.parquet, mask: ["<interpreter>", "</interpreter>"]}
-`
+		return aboutConversations
 	case "model.adapter":
 		return `
   nothing is trained        the adapters are computed next to the weights of model.base
@@ -227,3 +195,48 @@ func aboutModel(path string) string {
 	}
 	return ""
 }
+
+const aboutConversations = `
+  A row is a conversation, a list of messages in the column messages or conversations:
+
+    {"messages": [{"role": "user", "content": "6*7?"},
+                  {"role": "assistant", "content": "I compute it.", "tool_calls": [{"function":
+                     {"name": "code_interpreter", "arguments": {"code": "6*7"}}}]},
+                  {"role": "tool", "content": "42"},
+                  {"role": "assistant", "content": "It is 42."}], "tools": […]}
+    {"conversations": [{"from": "human", "value": "6*7?"}, {"from": "gpt", "value": "42"}]}
+
+  Or it is one of TRL's, with the columns prompt and completion, and only the latter is
+  learned. Two lists of messages: the template writes the prompt as in sampling, answers in
+  it too. Two texts are learned without a template, with data.chat: none:
+
+    {"prompt": [{"role": "user", "content": "6*7?"}],
+     "completion": [{"role": "assistant", "content": "42"}]}
+    {"prompt": "6*7=", "completion": "42"}
+
+  The chat template writes them as it does in sampling: the prompt up to the first answer,
+  then turn by turn each answer with the token that ends it, and what tools and users say in
+  between. Learned are the answers with their end tokens, nothing else; the loss is the mean
+  over these tokens of a step. A message with "weight": 0 is read, not learned, and what
+  follows the last answer is left out. The text of an answer is learned as the row has it;
+  the template writes its tool_calls and reasoning_content, and it is an error if it drops
+  them. Arguments may be an object or its text. Optional columns are tools (a list of
+  definitions), system and id. data.max_prompt_tokens and data.truncate do not apply.
+
+  A model of text and images reads the images of users' messages, which are never learned:
+
+    {"conversations": [{"from": "human", "value": "<image>Find x."},
+                       {"from": "gpt", "value": "3"}], "images": ["shapes/17.png"]}
+    {"messages": [{"role": "user", "content": [{"type": "image", "image": "shapes/17.png"},
+                                               {"type": "text", "text": "Find x."}]},
+                  {"role": "assistant", "content": "3"}]}
+
+  The column is data.image_key, images in any form that problems have them in. sft.max_tokens
+  counts their tokens, and cuts no image.
+
+  Answers with tool output in the text, as in ReTool's data, need sft.mask. With
+  data.train.source: none the run ends after sft and the evaluations.
+
+    sft: {steps: 100, source: talks.jsonl, max_tokens: 4096}
+    sft: {steps: 100, source: retool.parquet, mask: ["<interpreter>", "</interpreter>"]}
+`

@@ -147,6 +147,7 @@ const aboutPreferSource = `
   are the prompt. Of two texts it is what they begin with, up to the last turn of the assistant
   in it ("\n\nAssistant:"), or to the beginning of the word where they part. Optional columns
   are tools, system and id. Pairs whose answers are the same are left out, and counted.
+  Messages of users may show images, as for sft.source: both sides show all of the column's.
 
   Learned are the tokens of the answers with their end tokens. The loss of a pair compares
   their log-probs, summed over these tokens, with those of prefer.reference:

@@ -18,7 +18,8 @@ func rewardKeys() []Key {
 		{Path: "reward.wrong", Kind: Float, Default: is(0.0), When: paying("wrong"),
 			Help: "reward of a wrong answer; with reward.kind likelihood, of a completion without an answer"},
 		{Path: "reward.format", Kind: Float, Default: sameAs("reward.wrong"), When: paying("format"),
-			Help: "reward of a wrong answer in the right format"},
+			Help: "reward of a wrong answer in the right format. With task.math.grader geo3k a right answer in " +
+				"another format than <think>…</think> … \\boxed{…} gets so much less, too"},
 		{Path: "reward.components", Kind: String, List: true, Default: byKind("reward.components", is([]string{})), Pattern: pattern("a name of small letters, digits and _", `[a-z][a-z0-9_]*`),
 			Help: "named parts of the reward, in the order in which algorithms weigh them; recorded as " +
 				"reward/NAME/mean"},

@@ -100,7 +100,7 @@ func functionsKeys() []Key {
 // mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
-		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "exp_strict", "verl"}
+		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {

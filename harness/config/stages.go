@@ -61,7 +61,7 @@ var stageTable = []StageFacts{
 		Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: RewardModel, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RoleRated, RoleRatedVal},
 		Makes: []string{RoleScorer, RoleCurve}},
-	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RolePairs},
+	{Stage: Prefer, Part: Upstream, Learns: true, Takes: []string{RoleWeights, RoleImages, RolePairs},
 		Makes: []string{RoleWeights, RoleCurve}},
 	{Stage: PassRate, Part: Upstream, Rates: true, Takes: []string{RoleWeights, RoleTrain, RoleImages, RoleScorer},
 		Makes: []string{RolePassRates}},

@@ -25,12 +25,15 @@ func StarterTasks() []string { return slices.Clone(lookup("task.kind").Words) }
 func StarterAlgos(task string) []string {
 	var names []string
 	for _, a := range algorithms() {
-		if !a.Advantage.Components || task != "outcomes" { // which has one reward
+		if task != "outcomes" || !a.Advantage.Components && !shows(a) { // which has one reward and no targets
 			names = append(names, a.Name)
 		}
 	}
 	return names
 }
+
+// shows reports whether an algorithm learns from demonstrations.
+func shows(a rl.Algorithm) bool { return a.Sets["algo.demonstrations.weight"] != nil }
 
 // StartersFromFiles lists the tasks that need a model and problems of the user.
 func StartersFromFiles() []string { return fromFiles() }
@@ -50,6 +53,9 @@ func NewRecipe(s Starter) (string, error) {
 	}
 	a := algorithms()[algo]
 	if !slices.Contains(StarterAlgos(s.Task), s.Algo) {
+		if shows(a) {
+			return "", errors.New(s.Algo + " learns targets of problems, and outcomes has none")
+		}
 		return "", errors.New(s.Algo + " weighs several rewards, and outcomes has only one")
 	}
 	if s.Test == "" {

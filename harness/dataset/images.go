@@ -36,7 +36,17 @@ func SuiteImages() *layout.Images {
 
 func isPicture(data []byte) bool { return picture.Format(data) != "" }
 
-// images says where rows have images.
+// TaughtImages says where the rows of sft.source and prefer.source have images: as those of problems, and in the
+// column images where problems have none (data.image_key is not for their task).
+func TaughtImages(c *config.Run) *layout.Images {
+	x := images(c)
+	if c.Data.ImageKey == "" {
+		x.Column = "images"
+	}
+	return x
+}
+
+// images says where rows of problems have images.
 func images(c *config.Run) *layout.Images {
 	x := &layout.Images{Column: c.Data.ImageKey, Take: Describe, Begins: isPicture}
 	if x.Column == config.None {

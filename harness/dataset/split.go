@@ -130,8 +130,8 @@ func (l LeftOut) selection() string {
 }
 
 // Pairs reads the file of prefer.source.
-func Pairs(c *config.Run) ([]layout.Pair, error) {
-	list, err := layout.Pairs(rows.Read(c.Prefer.Source))
+func Pairs(c *config.Run, x *layout.Images) ([]layout.Pair, error) {
+	list, err := layout.Pairs(rows.Read(c.Prefer.Source), x)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s holds no pairs", c.Prefer.Source)
 	}
@@ -139,8 +139,8 @@ func Pairs(c *config.Run) ([]layout.Pair, error) {
 }
 
 // LabelledAnswers reads the file of prefer.source for a loss of single answers.
-func LabelledAnswers(c *config.Run) ([]layout.Labelled, error) {
-	list, err := layout.LabelledAnswers(rows.Read(c.Prefer.Source))
+func LabelledAnswers(c *config.Run, x *layout.Images) ([]layout.Labelled, error) {
+	list, err := layout.LabelledAnswers(rows.Read(c.Prefer.Source), x)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s holds no answers", c.Prefer.Source)
 	}
@@ -157,8 +157,8 @@ func RatedPairs(path string) ([]layout.Pair, error) {
 }
 
 // Conversations reads the file of sft.source.
-func Conversations(c *config.Run) ([]layout.Conversation, error) {
-	list, err := layout.Conversations(rows.Read(c.SFT.Source))
+func Conversations(c *config.Run, x *layout.Images) ([]layout.Conversation, error) {
+	list, err := layout.Conversations(rows.Read(c.SFT.Source), x)
 	if err == nil && len(list) == 0 {
 		err = fmt.Errorf("%s holds no conversations", c.SFT.Source)
 	}

@@ -45,7 +45,7 @@ func imageNeeds(c *config.Run, arch model.Config) (list []forecast.Part) {
 	if !arch.ReadsImages() {
 		return nil
 	}
-	weights, image := stage.TowerBytes(c)
+	weights, image := stage.TowerBytes(c, c.Data.MaxPromptTokens)
 	list = append(list, forecast.Part{Name: "vision tower", Bytes: weights},
 		forecast.Part{Name: "activations of an image", Bytes: image})
 	if !device.UsesGPU(c) {

@@ -367,7 +367,7 @@ func TestNeedsOfImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	weights, one := stage.TowerBytes(&r.Run)
+	weights, one := stage.TowerBytes(&r.Run, r.Run.Data.MaxPromptTokens)
 	want := map[string]int64{"vision tower": weights, "activations of an image": one, "images": featureRoom + fileRoom}
 	sum := int64(0)
 	for _, p := range parts {

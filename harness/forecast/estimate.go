@@ -45,7 +45,9 @@ type Estimate struct {
 	CacheTokens     int   `json:"cache_tokens,omitempty"`
 	FullCacheTokens int   `json:"full_cache_tokens,omitempty"`
 	Program         int64 `json:"program_bytes"` // of this machine's memory, for the program itself
-	Disk            int64 `json:"disk_bytes"`    // upper bound of a run's weights and checkpoints in the store
+	// ImageBytes are of this machine's memory, for features of images and for reading them; Show sets it.
+	ImageBytes int64 `json:"image_bytes,omitempty"`
+	Disk       int64 `json:"disk_bytes"` // upper bound of a run's weights and checkpoints in the store
 	// Upper bound of what the store keeps of training's completions.
 	CompletionBytes int64 `json:"completion_bytes,omitempty"`
 	// Upper bounds per training step. Sampled includes what a filter samples and drops,

@@ -31,9 +31,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	at stage.Placement) (device, host []Part) {
 	var tower parts
 	if mayShowImages(kind, c) {
-		weights, image := stage.TowerBytes(c)
-		tower.add("vision tower", int(weights))
-		tower.add("activations of an image", int(image))
+		weights, image := stage.TowerBytes(c, mostImageTokens(kind, c, longest))
+		tower.add(towerPart, int(weights))
+		tower.add(imagePart, int(image))
 	}
 	if kind == config.EvalGen {
 		return append(evalMemory(c, arch, longest, at), tower...), nil
@@ -96,15 +96,20 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	return append(parts, tower...), pinned
 }
 
-// mayShowImages reports whether a stage reads problems, which may show images.
-func mayShowImages(kind config.Stage, c *config.Run) bool {
-	switch kind {
-	case config.EvalGen:
-		return !slices.Equal(c.Eval.Final.Suites, []string{config.None}) // as an endpoint has them
-	case config.SFT:
-		return !c.SFT.OnConversations()
+// mostImageTokens returns the most tokens that an image has in a stage whose sequences have at most longest.
+func mostImageTokens(kind config.Stage, c *config.Run, longest int) int {
+	if kind == config.SFT && c.SFT.OnConversations() || kind == config.Prefer {
+		return longest
 	}
-	return kind == config.Train || kind == config.PassRate
+	return c.Data.MaxPromptTokens
+}
+
+// mayShowImages reports whether a stage reads data that may show images. Estimate.Show leaves out what shows none.
+func mayShowImages(kind config.Stage, c *config.Run) bool {
+	if kind == config.EvalGen {
+		return !slices.Equal(c.Eval.Final.Suites, []string{config.None}) // as an endpoint has them
+	}
+	return kind != config.RewardModel
 }
 
 // evalMemory returns the parts of the memory of sampling for an evaluation.

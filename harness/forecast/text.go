@@ -57,18 +57,18 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 	if e.Samplers > 0 {
 		who = fmt.Sprintf("each of %d ranks that learn", e.Ranks-e.Samplers)
 	}
-	machine := e.Program + sumParts(e.HostMemory)
+	machine := e.program() + sumParts(e.HostMemory)
 	switch {
 	case e.Ranks > 0 && e.onGPU:
 		add("         memory   %s of the GPU's and %s of its machine's on %s", quantity.Bytes(e.Total()),
 			quantity.Bytes(machine), who)
 	case e.Ranks > 0:
-		add("         memory   %s on %s", quantity.Bytes(e.Total()+e.Program), who)
+		add("         memory   %s on %s", quantity.Bytes(e.Total()+e.program()), who)
 	case e.onGPU:
 		add("         memory   %s of the GPU's, %s of this machine's", quantity.Bytes(e.Total()),
 			quantity.Bytes(machine))
 	default:
-		add("         memory   %s in all", quantity.Bytes(e.Total()+e.Program))
+		add("         memory   %s in all", quantity.Bytes(e.Total()+e.program()))
 	}
 	e.partsText(add, e.Memory)
 	e.pinnedText(add, e.HostMemory)
@@ -76,7 +76,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 	if e.Samplers > 0 {
 		bytes := sumParts(e.SamplerMemory)
 		if !e.onGPU {
-			bytes += e.Program
+			bytes += e.program()
 		}
 		add("                  %s on each of %d ranks that only sample", quantity.Bytes(bytes), e.Samplers)
 		e.partsText(add, e.SamplerMemory)
@@ -111,6 +111,9 @@ func (e *Estimate) pinnedText(add func(format string, args ...any), list []Part)
 func (e *Estimate) programText(add func(format string, args ...any)) {
 	if !e.onGPU {
 		add("                  %9s  the program: code, Go's heap, database", quantity.Bytes(e.Program))
+		if e.ImageBytes > 0 {
+			add("                  %9s  features of images, and reading them", quantity.Bytes(e.ImageBytes))
+		}
 	}
 }
 
@@ -119,7 +122,7 @@ func (e *Estimate) tuningText(add func(format string, args ...any), name string,
 	n, bytes := max(1, e.Ranks), sumParts(device)
 	more := bytes > e.mostInTraining()
 	if !e.onGPU {
-		more, bytes = int64(n)*bytes > e.training(n), bytes+e.Program
+		more, bytes = int64(n)*bytes > e.training(n), bytes+e.program()
 	}
 	does, where := "needs", ""
 	if !more {
@@ -163,7 +166,10 @@ func (e *Estimate) training(ranks int) int64 {
 	return int64(ranks) * e.mostInTraining()
 }
 
+// program returns what a process takes besides arrays.
+func (e *Estimate) program() int64 { return e.Program + e.ImageBytes }
+
 // Resident returns what so many ranks take of their machine's memory, which computes on its CPU.
 func (e *Estimate) Resident(ranks int) int64 {
-	return max(e.training(ranks), int64(ranks)*e.tuning()) + int64(ranks)*e.Program
+	return max(e.training(ranks), int64(ranks)*e.tuning()) + int64(ranks)*e.program()
 }

@@ -35,5 +35,15 @@ func likelihoods() []Metric {
 			Absent: "only algo.sft_weight adds it to the loss, and only a mini-batch with a right completion has it",
 			Definition: "negative log-prob of the tokens of a mini-batch's right completions under the current " +
 				"policy, mean over these tokens, before its coefficient algo.sft_weight"},
+		{Name: "actor/demonstration_prob", Title: "Probability of demonstrations", Direction: eval.Up,
+			Absent: "only algo.demonstrations has them, and only a mini-batch with one measures it",
+			Axis:   Axis{Label: "probability of a demonstration's token"},
+			Definition: "probability of the tokens of a mini-batch's demonstrations under the current policy, mean " +
+				"over these tokens"},
+		{Name: "actor/demonstration_loss", Title: "Loss of demonstrations",
+			Absent: "only algo.demonstrations adds it to the loss, and only a mini-batch with one has it",
+			Definition: "the part of demonstrations in the policy loss: -advantage·p/(p + " +
+				"algo.demonstrations.shaping) of their tokens, combined as algo.aggregation says, times " +
+				"algo.demonstrations.weight"},
 	}
 }

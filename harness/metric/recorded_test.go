@@ -106,20 +106,23 @@ func returned() map[string][]rl.Metric {
 	one := []float64{0, 0}
 	rl.DPO(one, &rl.Batch[float64]{Rows: rl.Rows{0, 1, 2}, Mask: []bool{true, true}, LogProb: one, OldLogProb: one,
 		Adv: one}, []rl.Preference{{Side: 1}, {Side: -1}}, &pair)
+	var shown rl.DemonstrationStats
+	rl.DemonstrationTerm(make([]float32, 2), batch, data.Mask, rl.Demonstrations{Weight: 1, Shaping: 1}, &shown)
 	of := map[string][]rl.Metric{
-		"DPOStats.Metrics":      pair.Metrics(),
-		"DataMetrics":           rl.DataMetrics(data),
-		"DistillStats.Metrics":  new(rl.DistillStats).Metrics(),
-		"GVPOStats.Metrics":     new(rl.GVPOStats).Metrics(),
-		"LengthMetrics":         rl.LengthMetrics([]int{3}, [][]int{{0}}),
-		"MegatronStats.Metrics": new(rl.MegatronStats).Metrics(),
-		"PolicyStats.Metrics":   new(rl.PolicyStats).Metrics(),
-		"PrimeStats.Metrics":    new(rl.PrimeStats).Metrics(),
-		"ProbDiff":              rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask),
-		"ThroughputMetrics":     rl.ThroughputMetrics(2, 1, 1),
-		"TimingMetrics":         nil, // of the laps that the loop spells: spelled
-		"ValueStats.Metrics":    new(rl.ValueStats).Metrics(),
-		"VarianceProxies":       rl.VarianceProxies(batch, make([]float32, 2), 1),
+		"DemonstrationStats.Metrics": shown.Metrics(),
+		"DPOStats.Metrics":           pair.Metrics(),
+		"DataMetrics":                rl.DataMetrics(data),
+		"DistillStats.Metrics":       new(rl.DistillStats).Metrics(),
+		"GVPOStats.Metrics":          new(rl.GVPOStats).Metrics(),
+		"LengthMetrics":              rl.LengthMetrics([]int{3}, [][]int{{0}}),
+		"MegatronStats.Metrics":      new(rl.MegatronStats).Metrics(),
+		"PolicyStats.Metrics":        new(rl.PolicyStats).Metrics(),
+		"PrimeStats.Metrics":         new(rl.PrimeStats).Metrics(),
+		"ProbDiff":                   rl.ProbDiff([]float32{-1, -1}, []float32{-1, -1}, data.Mask),
+		"ThroughputMetrics":          rl.ThroughputMetrics(2, 1, 1),
+		"TimingMetrics":              nil, // of the laps that the loop spells: spelled
+		"ValueStats.Metrics":         new(rl.ValueStats).Metrics(),
+		"VarianceProxies":            rl.VarianceProxies(batch, make([]float32, 2), 1),
 	}
 	add := func(name string, list []rl.Metric) { of[name] = append(of[name], list...) }
 	for _, suffix := range []string{"", "_before"} {

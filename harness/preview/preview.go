@@ -136,6 +136,9 @@ func bf16Note(c *config.Run, be device.Device) string {
 func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
 	prompts := p.External.Prompter.Plan()
 	r.Prompts = &prompts
+	if r.Estimate != nil {
+		r.Estimate.Show(&p.Config.Run, prompts)
+	}
 	if note := stage.RewardNote(&p.Config.Run, p.External); note != "" {
 		r.Notes = append(r.Notes, note)
 	}

@@ -26,6 +26,8 @@ type ConversationPlan struct {
 	Cut           int `json:"cut,omitempty"`
 	// Lost are the conversations left out because nothing to learn is within sft.max_tokens.
 	Lost int `json:"lost,omitempty"`
+	// Images are those that the conversations show; nil: none.
+	Images *ImagePlan `json:"images,omitempty"`
 	// First is the first conversation, as the model reads it.
 	First []ConversationPart `json:"first"`
 }
@@ -47,7 +49,7 @@ func (t *ConversationPlan) String() string {
 	if t.Lost > 0 {
 		s += fmt.Sprintf("; %d left out, as it leaves nothing of them to learn", t.Lost)
 	}
-	return s
+	return s + t.Images.among()
 }
 
 // Conversation is a conversation as the model learns it. Inserted are the parts that it only reads.
@@ -57,7 +59,21 @@ type Conversation struct {
 	mask    []string // what stands between these two texts is not learned; empty: everything is
 	most    int      // tokens, prompt included; 0: any number
 	cut     bool
-	thought bool // the template begins every answer with thought
+	thought bool              // the template begins every answer with thought
+	images  []rollout.Picture // that are not written yet
+	written int               // images in what is written
+}
+
+// next returns the images that messages show, the next ones of the conversation.
+func (x *Conversation) next(list []rollout.Message) (shown []rollout.Picture) {
+	n := 0
+	for _, m := range list {
+		n += m.Images()
+	}
+	n = min(n, len(x.images)) // a different number is refused later
+	shown, x.images = x.images[:n], x.images[n:]
+	x.written += n
+	return shown
 }
 
 // thoughtMark begins the thoughts of an answer; some templates end a prompt with it.
@@ -74,6 +90,10 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 	if len(q.Messages) == 0 {
 		return p.continuation(q, x)
 	}
+	if err := p.checkImages(&q.Problem); err != nil {
+		return nil, err
+	}
+	x.images = q.Images
 	if p.template == nil {
 		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
 	}
@@ -86,7 +106,8 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 	at := len(list) - len(q.Messages) + q.Asked
 	at += max(0, slices.IndexFunc(list[at:], answer))
 	first := 1 - (len(list) - len(q.Messages)) - q.Before // number of list[0] in the row's list
-	if x.Prompt, err = p.EncodeChat(list[:at], tools, true); err == nil {
+	asked := x.next(list[:at])
+	if x.Prompt, err = p.EncodeChat(list[:at], tools, true, asked...); err == nil && len(asked) == 0 {
 		err = p.known(x.Prompt)
 	}
 	if err != nil {
@@ -108,7 +129,8 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 		if at == last {
 			return x.shortened(), nil
 		}
-		ids, err := p.Reply(end, list[at+1:next])
+		before := x.written
+		ids, err := p.Answered(end, nil, list[at+1:next], before, x.next(list[at+1:next])...)
 		if err != nil {
 			return nil, fmt.Errorf("between messages %d and %d: %w", at+first, next+first, err)
 		}
@@ -208,7 +230,10 @@ func (p *Prompter) ownIDs(text string, mark rune) (ids []int32, err error) {
 	if ids, err = p.special().encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true}); err == nil {
 		err = p.known(ids)
 	}
-	return ids, err
+	if err != nil {
+		return nil, err
+	}
+	return p.illustrated(nil, ids)
 }
 
 // answerText returns the text of the assistant's message that turn begins with, up to the token that ends it: its
@@ -341,6 +366,7 @@ func (p *Prompter) Conversations(ctx context.Context, list []layout.Conversation
 		plan.Tokens += len(x.Prompt) + len(x.Tokens)
 		plan.Learned += x.SampledTokens()
 		plan.Longest = max(plan.Longest, len(x.Prompt)+len(x.Tokens))
+		p.countImages(&plan.Images, list[i].Images)
 	}
 	return out, plan, nil
 }
@@ -364,12 +390,17 @@ func inParallel(ctx context.Context, n int, f func(i int)) {
 	all.Wait()
 }
 
-// parts returns the text of a conversation.
-func (p *Prompter) parts(x *Conversation) (list []ConversationPart) {
+// parts returns the text of a conversation, in which the images have their names.
+func (p *Prompter) parts(q *layout.Conversation, x *Conversation) (list []ConversationPart) {
+	images := q.Images
 	add := func(learned bool, ids []int32) {
-		if len(ids) > 0 {
-			list = append(list, ConversationPart{learned, p.written(ids)})
+		if len(ids) == 0 {
+			return
 		}
+		ids, n := p.padded(images, ids)
+		text := p.named(images[:n], p.written(ids))
+		images = images[n:]
+		list = append(list, ConversationPart{learned, text})
 	}
 	read, at := x.Prompt, 0
 	for _, s := range append(slices.Clone(x.Inserted), rollout.Span{Start: len(x.Tokens), End: len(x.Tokens)}) {
@@ -406,7 +437,7 @@ func (p *Prompter) CheckConversations(list []layout.Conversation, positions int)
 		return err
 	}
 	if i := slices.IndexFunc(examples, func(x *Conversation) bool { return x != nil }); i >= 0 {
-		plan.First = p.parts(examples[i])
+		plan.First = p.parts(&list[i], examples[i])
 	}
 	p.learns = &plan
 	if n := p.sft.ProblemsPerStep; plan.Conversations < n {

@@ -28,7 +28,7 @@ func conversationsIn(t *testing.T, lines ...string) []layout.Conversation {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	list, err := layout.Conversations(rows.Read(path))
+	list, err := layout.Conversations(rows.Read(path), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestConversation(t *testing.T) {
 				t.Error(err)
 			}
 			parts := ""
-			for _, part := range p.parts(x) {
+			for _, part := range p.parts(&q, x) {
 				if parts += part.Text; part.Learned {
 					parts = strings.TrimSuffix(parts, part.Text) + "«" + part.Text + "»"
 				}

@@ -147,20 +147,55 @@ func (p *Prompter) named(images []rollout.Picture, text string) string {
 	return text
 }
 
+// padded returns tokens with one pad for each of the images that they show, the first of a list, and their number.
+func (p *Prompter) padded(images []rollout.Picture, ids []int32) (out []int32, n int) {
+	if p.images == nil {
+		return ids, 0
+	}
+	for i := 0; i < len(ids); {
+		ofImage := ids[i] == p.images.Pad || p.vocab > 0 && int(ids[i]) >= p.vocab
+		if !ofImage || n == len(images) {
+			out = append(out, ids[i])
+			i++
+			continue
+		}
+		out = append(out, p.images.Pad)
+		rows, columns, err := p.images.Size.Tokens(images[n].Width, images[n].Height)
+		if err != nil {
+			panic("prompt: an image that has tokens has no size: " + err.Error())
+		}
+		i, n = i+rows*columns, n+1
+	}
+	return out, n
+}
+
 // NoteImages adds the images of problems to those that Plan counts.
 func (p *Prompter) NoteImages(problems []rollout.Problem) {
+	for i := range problems {
+		p.countImages(&p.shown, problems[i].Images)
+	}
+}
+
+// countImages adds images to a plan, and makes it for the first.
+func (p *Prompter) countImages(plan **ImagePlan, images []rollout.Picture) {
 	if p.images == nil {
 		return
 	}
-	for i := range problems {
-		for _, pic := range problems[i].Images {
-			if p.shown == nil {
-				p.shown = &ImagePlan{}
-			}
-			p.shown.Images++
-			if rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height); err == nil {
-				p.shown.Most = max(p.shown.Most, rows*columns)
-				p.shown.Tokens += rows * columns
+	for _, pic := range images {
+		if *plan == nil {
+			*plan = &ImagePlan{}
+		}
+		x := *plan
+		x.Images++
+		x.Row = max(x.Row, len(images))
+		if rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height); err == nil {
+			x.Most = max(x.Most, rows*columns)
+			x.Tokens += rows * columns
+			if key := (seenImage{x, pic.Digest}); !p.seen[key] {
+				if p.seen == nil {
+					p.seen = map[seenImage]bool{}
+				}
+				p.seen[key], x.Different = true, x.Different+rows*columns
 			}
 		}
 	}
@@ -169,16 +204,38 @@ func (p *Prompter) NoteImages(problems []rollout.Problem) {
 // HasImages reports whether NoteImages found some.
 func (p *Prompter) HasImages() bool { return p.shown != nil }
 
+// TeachesImages reports whether conversations, pairs or answers that were checked show images.
+func (p *Prompter) TeachesImages() bool {
+	return p.learns != nil && p.learns.Images != nil || p.prefers != nil && p.prefers.Images != nil ||
+		p.judged != nil && p.judged.Images != nil
+}
+
+// seenImage is an image that a plan has counted.
+type seenImage struct {
+	plan   *ImagePlan
+	digest string
+}
+
 // ImagePlan counts the images of prompts.
 type ImagePlan struct {
-	Images int `json:"images"`
-	Tokens int `json:"tokens"` // of all
-	Most   int `json:"most"`   // of one
+	Images    int `json:"images"`
+	Tokens    int `json:"tokens"`           // of all
+	Most      int `json:"most"`             // of one
+	Row       int `json:"row"`              // most images of one problem or row
+	Different int `json:"different_tokens"` // of different images
 }
 
 // String describes it in a line.
 func (x *ImagePlan) String() string {
 	return fmt.Sprintf("%d of %d tokens on average, %d at most", x.Images, x.Tokens/max(1, x.Images), x.Most)
+}
+
+// among ends a line about what shows the images; empty for none.
+func (x *ImagePlan) among() string {
+	if x == nil {
+		return ""
+	}
+	return "; images: " + x.String()
 }
 
 // errAsksImages is returned for chats that show images which nobody gives.

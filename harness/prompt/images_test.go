@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"exp/eval/layout"
 	"exp/harness/config"
 	"exp/harness/prompt/prompttest"
 	"exp/train/model"
@@ -89,7 +92,7 @@ func TestImagePrompts(t *testing.T) {
 		t.Errorf("text %q, %v", text, err)
 	}
 	p.NoteImages([]rollout.Problem{*q, *shows("<image>", large)})
-	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6}) {
+	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6, Row: 2, Different: 8}) {
 		t.Errorf("plan %+v", got)
 	}
 }
@@ -173,12 +176,12 @@ func TestAskedImages(t *testing.T) {
 		t.Errorf("text %q, want %q", text, want)
 	}
 	// Where a conversation goes on, after the token 259 that ended the turn.
-	got, err = p.Answered(259, nil, shows("<image><|im_end|>", large).Messages, large)
+	got, err = p.Answered(259, nil, shows("<image><|im_end|>", large).Messages, 0, large)
 	want = slices.Concat([]int32{258, 2000, 2001, 2002, 2003, 2004, 2005}, spelled, []int32{259})
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("it goes on: %v, %v; want %v", got, err, want)
 	}
-	if _, err := p.Answered(259, nil, shows("<image>", large).Messages); err == nil || !strings.Contains(err.Error(), "that nobody gives") {
+	if _, err := p.Answered(259, nil, shows("<image>", large).Messages, 0); err == nil || !strings.Contains(err.Error(), "that nobody gives") {
 		t.Errorf("it goes on without the image: %v", err)
 	}
 	if got, err := p.EncodeChat(shows("<pad>").Messages, nil, true); err != nil || !slices.Equal(got, slices.Concat([]int32{258}, pad, []int32{259})) {
@@ -189,6 +192,89 @@ func TestAskedImages(t *testing.T) {
 	}
 	p.ReadImages(nil)
 	if _, err := p.EncodeChat(q.Messages, nil, true, q.Images...); err == nil || !strings.Contains(err.Error(), "they show 2 images, and the model reads text alone") {
+		t.Errorf("a model of text: %v", err)
+	}
+}
+
+// countingTemplate writes chats as Qwen2-VL's template does with add_vision_id, and opens answers.
+const countingTemplate = "{% set n = namespace(k=0) %}{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.content is string %}" +
+	"{{ m.content }}{% else %}{% for c in m.content %}{% if c.type == 'image' %}{% set n.k = n.k + 1 %}Picture {{ n.k }}: <pad>" +
+	"{% elif 'text' in c %}{{ c.text }}{% endif %}{% endfor %}{% endif %}<|im_end|>\n{% endfor %}" +
+	"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+
+// A conversation with images has the tokens that the template gives it as a whole, and learns no image.
+func TestImageConversation(t *testing.T) {
+	p := imagePrompter(t, countingTemplate, nil)
+	q := layout.Conversation{Where: "talks.jsonl:1"}
+	say := func(role, text string) rollout.Message { return rollout.Message{Role: role, Content: text} }
+	q.Messages = []rollout.Message{shows("<image>?").Messages[0], say("assistant", "One."), shows("and <image><image>").Messages[0],
+		say("assistant", "Two <b>.")}
+	q.Images = []rollout.Picture{small, large, small}
+	x, plan, err := p.Conversations(t.Context(), []layout.Conversation{q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := p.EncodeChat(q.Messages, nil, false, q.Images...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := slices.Concat(x[0].Prompt, x[0].Tokens)
+	if !slices.Equal(got, whole[:len(whole)-1]) { // without the line end behind the last turn
+		t.Errorf("%q, want %q", p.written(got), p.written(whole))
+	}
+	learned := ""
+	at := 0
+	for _, s := range append(x[0].Inserted, rollout.Span{Start: len(x[0].Tokens)}) {
+		learned += p.written(x[0].Tokens[at:s.Start])
+		at = s.End
+	}
+	if want := "One.<|im_end|>Two <b>.<|im_end|>"; learned != want {
+		t.Errorf("%q is learned, want %q", learned, want)
+	}
+	if want := (ImagePlan{Images: 3, Tokens: 10, Most: 6, Row: 3, Different: 8}); plan.Images == nil || *plan.Images != want || plan.Tokens != len(got) {
+		t.Errorf("plan %+v of %d tokens, want %+v of %d", plan.Images, plan.Tokens, want, len(got))
+	}
+	// In a gallery each token of an image has its id, in the same places.
+	first := map[string]int32{small.Digest: 1000, large.Digest: 2000}
+	shown := p.Showing(func(pic rollout.Picture) (model.Image, error) {
+		rows, columns, err := tokensOfSize{}.Tokens(pic.Width, pic.Height)
+		return model.Image{First: first[pic.Digest], Rows: rows, Columns: columns}, err
+	})
+	shown.vocab = 300
+	y, _, err := shown.Conversations(t.Context(), []layout.Conversation{q})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int32{1000, 1001, 2000, 2001, 2002, 2003, 2004, 2005, 1000, 1001},
+		slices.DeleteFunc(slices.Concat(y[0].Prompt, y[0].Tokens), func(id int32) bool { return id < 1000 })); diff != "" {
+		t.Errorf("tokens of images (-want +got):\n%s", diff)
+	}
+	const text = "<|im_start|>user\nPicture 1: <image 20×10 sha256:aaaaaaaa>?<|im_end|>\n<|im_start|>assistant\n|One.<|im_end|>|\n<|im_start|>user\n" +
+		"and Picture 2: <image 30×20 sha256:bbbbbbbb>Picture 3: <image 20×10 sha256:aaaaaaaa><|im_end|>\n<|im_start|>assistant\n|Two <b>.<|im_end|>|"
+	for i, parts := range [][]ConversationPart{p.parts(&q, x[0]), shown.parts(&q, y[0])} {
+		got := ""
+		for _, part := range parts {
+			got += part.Text + "|"
+		}
+		if got != text {
+			t.Errorf("%d: parts %q, want %q", i, got, text)
+		}
+	}
+	// A cut within the second question leaves out the whole of it, and no part of an image.
+	p.sft.MaxTokens = len(x[0].Prompt) + x[0].Inserted[0].End - 10
+	cut, _, err := p.Conversations(t.Context(), []layout.Conversation{q})
+	if err != nil || p.written(cut[0].Tokens) != "One.<|im_end|>" || len(cut[0].Inserted) > 0 {
+		t.Errorf("cut: %+v, %v", cut[0], err)
+	}
+	p.sft.MaxTokens = 0
+	q.Messages[3].Content = "<pad>"
+	if _, _, err := p.Conversations(t.Context(), []layout.Conversation{q}); err == nil ||
+		!strings.Contains(err.Error(), "talks.jsonl:1: message 4: its text spells <pad>") {
+		t.Errorf("an answer that spells the place of an image: %v", err)
+	}
+	p.ReadImages(nil)
+	if _, _, err := p.Conversations(t.Context(), []layout.Conversation{q}); err == nil ||
+		!strings.Contains(err.Error(), "talks.jsonl:1: it shows 3 images, and the model reads text alone") {
 		t.Errorf("a model of text: %v", err)
 	}
 }

@@ -19,6 +19,8 @@ type AnswerPlan struct {
 	// prefer.max_tokens.
 	Same int `json:"same,omitempty"`
 	Long int `json:"long,omitempty"`
+	// Images are those that the answers show; nil: none.
+	Images *ImagePlan `json:"images,omitempty"`
 	// ChosenWeight and RejectedWeight are the settings of these names.
 	ChosenWeight   float64 `json:"chosen_weight"`
 	RejectedWeight float64 `json:"rejected_weight"`
@@ -41,7 +43,7 @@ func (t *AnswerPlan) String() string {
 	if t.Long > 0 {
 		s += fmt.Sprintf("; %d longer than prefer.max_tokens left out", t.Long)
 	}
-	return s
+	return s + t.Images.among()
 }
 
 // The range that chosen_weight·good answers / (rejected_weight·bad answers) should be in, arXiv:2402.01306 eq. 8.
@@ -103,6 +105,7 @@ func (p *Prompter) Answers(ctx context.Context, list []layout.Labelled) ([]*Conv
 		plan.Longest = max(plan.Longest, n)
 		plan.Tokens += n
 		plan.Learned += x.SampledTokens()
+		p.countImages(&plan.Images, list[i].Answer.Images)
 	}
 	return out, plan, nil
 }
@@ -117,9 +120,9 @@ func (p *Prompter) CheckAnswers(list []layout.Labelled, positions int) error {
 		switch {
 		case x == nil:
 		case list[i].Good && plan.Good == nil:
-			plan.Good = p.parts(x)
+			plan.Good = p.parts(&list[i].Answer, x)
 		case !list[i].Good && plan.Bad == nil:
-			plan.Bad = p.parts(x)
+			plan.Bad = p.parts(&list[i].Answer, x)
 		}
 	}
 	p.judged = &plan

@@ -20,7 +20,7 @@ func labelledIn(t *testing.T, lines ...string) []layout.Labelled {
 	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	list, err := layout.LabelledAnswers(rows.Read(path))
+	list, err := layout.LabelledAnswers(rows.Read(path), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestToolsInAnswers(t *testing.T) {
 		if err := os.WriteFile(path, []byte(row), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		list, err := layout.Pairs(rows.Read(path))
+		list, err := layout.Pairs(rows.Read(path), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,16 +104,17 @@ func TestToolsInAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkToolTurn(t, name, p.parts(pairs[0].Chosen))
+		checkToolTurn(t, name, p.parts(&list[0].Chosen, pairs[0].Chosen))
 		if own := len("I ask.") + 1 + len("So 42.") + 1 + len("41") + 1; plan.Learned != own {
 			t.Errorf("%s: %d tokens learned, want %d", name, plan.Learned, own)
 		}
 	}
-	out, _, err := p.Answers(context.Background(), labelledIn(t, `{"prompt": [`+ask+`], "completion": [`+calls+`], "label": false}`))
+	list := labelledIn(t, `{"prompt": [`+ask+`], "completion": [`+calls+`], "label": false}`)
+	out, _, err := p.Answers(context.Background(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkToolTurn(t, "single", p.parts(out[0]))
+	checkToolTurn(t, "single", p.parts(&list[0].Answer, out[0]))
 }
 
 // checkToolTurn says that the parts of an answer with a tool's turn learn the assistant's two, and nothing else.

@@ -19,6 +19,8 @@ type PairPlan struct {
 	// Same are the pairs left out because their answers have the same tokens, Long because of prefer.max_tokens.
 	Same int `json:"same,omitempty"`
 	Long int `json:"long,omitempty"`
+	// Images are those that the pairs show, those of a prompt counted once; nil: none.
+	Images *ImagePlan `json:"images,omitempty"`
 	// Chosen and Rejected are the sides of the first pair, as the model reads them.
 	Chosen   []ConversationPart `json:"chosen"`
 	Rejected []ConversationPart `json:"rejected"`
@@ -34,7 +36,7 @@ func (t *PairPlan) String() string {
 	if t.Long > 0 {
 		s += fmt.Sprintf("; %d longer than prefer.max_tokens left out", t.Long)
 	}
-	return s
+	return s + t.Images.among()
 }
 
 // Pair is a pair as the model learns it. Both sides have the same prompt.
@@ -63,6 +65,7 @@ func (p *Prompter) Pairs(ctx context.Context, list []layout.Pair) ([]*Pair, Pair
 		plan.Longest = max(plan.Longest, longest)
 		plan.Tokens += len(x.Chosen.Prompt) + len(x.Chosen.Tokens) + len(x.Rejected.Tokens)
 		plan.Learned += x.Chosen.SampledTokens() + x.Rejected.SampledTokens()
+		p.countImages(&plan.Images, list[i].Pictures())
 	}
 	return out, plan, nil
 }
@@ -117,9 +120,9 @@ func (p *Prompter) CheckPairs(list []layout.Pair, positions int) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range pairs {
+	for i, x := range pairs {
 		if x != nil {
-			plan.Chosen, plan.Rejected = p.parts(x.Chosen), p.parts(x.Rejected)
+			plan.Chosen, plan.Rejected = p.parts(&list[i].Chosen, x.Chosen), p.parts(&list[i].Rejected, x.Rejected)
 			break
 		}
 	}

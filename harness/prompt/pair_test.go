@@ -25,7 +25,7 @@ func TestPairs(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	list, err := layout.Pairs(rows.Read(path))
+	list, err := layout.Pairs(rows.Read(path), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func (p *Prompter) CheckReply(t config.Tools) error {
 	if t.Agent() {
 		calls = []toolcall.Call{{Name: "f", Arguments: []byte("{}")}}
 	}
-	text, _, err := p.replyText(end, calls, []rollout.Message{{Role: role, Content: said}})
+	text, _, err := p.replyText(end, calls, []rollout.Message{{Role: role, Content: said}}, 0)
 	if err == nil && !strings.Contains(text, said) {
 		err = fmt.Errorf("the chat template drops messages of the role %s", role)
 	}
@@ -42,14 +42,14 @@ const (
 )
 
 // replyText returns what the template writes from the end of a turn, which token end ended (-1: no token), to where
-// the assistant speaks after messages, where the turn made calls. mark stands where text of the messages that spells a
-// token is cut.
-func (p *Prompter) replyText(end int32, calls []toolcall.Call, list []rollout.Message) (text string, mark rune,
-	err error) {
+// the assistant speaks after messages, where the turn made calls. So many images came before. mark stands where text
+// of the messages that spells a token is cut.
+func (p *Prompter) replyText(end int32, calls []toolcall.Call, list []rollout.Message, images int) (text string,
+	mark rune, err error) {
 	if p.template == nil {
 		return "", 0, errors.New("the run has no chat template, which writes the answers")
 	}
-	text, mark, err = p.replyToText(list)
+	text, mark, err = p.replyToText(list, images)
 	if err != nil && len(calls) > 0 {
 		if after, m, err := p.replyToCalls(calls, list); err == nil {
 			text, mark = after, m
@@ -76,12 +76,19 @@ func (p *Prompter) replyText(end int32, calls []toolcall.Call, list []rollout.Me
 }
 
 // replyToText returns what the template writes after the text of an answer, up to where the assistant speaks after
-// messages.
-func (p *Prompter) replyToText(list []rollout.Message) (text string, mark rune, err error) {
+// messages. So many images came before, which some templates count.
+func (p *Prompter) replyToText(list []rollout.Message, images int) (text string, mark rune, err error) {
 	if list, _, mark, err = p.untrusted.chat(list, nil); err != nil {
 		return "", 0, err
 	}
 	before := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
+	if images > 0 {
+		parts := []json.RawMessage{rollout.TextPart(askedBefore)}
+		for range images {
+			parts = append(parts, json.RawMessage(rollout.ImagePart))
+		}
+		before[0].Content, before[0].Parts = "", rollout.PartList(parts)
+	}
 	if text, err = p.template.render(append(before, list...), nil, true); err != nil {
 		return "", 0, err
 	}
@@ -148,17 +155,17 @@ func callsValue(calls []toolcall.Call) (json.RawMessage, error) {
 // Reply returns the tokens from the end of a turn, which token end ended (-1: no token), to where the assistant speaks
 // after messages.
 func (p *Prompter) Reply(end int32, list []rollout.Message) ([]int32, error) {
-	return p.Answered(end, nil, list)
+	return p.Answered(end, nil, list, 0)
 }
 
 // Answered is Reply where the turn made calls, which some templates must see before a tool's answer. The ImageParts of
-// the messages stand for images, in order.
-func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message,
+// the messages stand for images, in order; so many came before.
+func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message, before int,
 	images ...rollout.Picture) ([]int32, error) {
 	if err := p.checkShown(list, images); err != nil {
 		return nil, err
 	}
-	text, mark, err := p.replyText(end, calls, list)
+	text, mark, err := p.replyText(end, calls, list, before)
 	if err != nil {
 		return nil, err
 	}

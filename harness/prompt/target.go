@@ -45,6 +45,19 @@ func (p *Prompter) MaskedTarget(q *rollout.Problem, end int32) (x *Conversation,
 	return x, p.target(x, q.Target, end)
 }
 
+// Demonstration encodes a problem's target, and the token that ends it, as a completion; nil without a target.
+func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error) {
+	if q.Target == "" {
+		return nil, nil
+	}
+	end, err := p.End()
+	if err != nil {
+		return nil, err
+	}
+	ids, err := p.Target(q.Target)
+	return &rollout.Completion{Tokens: append(ids, end), Text: q.Target}, err
+}
+
 // target adds a text to learn, and end; what sft.mask encloses is not learned.
 func (p *Prompter) target(x *Conversation, text string, end int32) error {
 	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }

@@ -114,7 +114,7 @@ func addCharacters(found map[rune]bool, tmpl *template, p *rollout.Problem) (err
 
 // addConversations adds the characters of sft.source.
 func addConversations(found map[rune]bool, tmpl *template, c *config.Run) error {
-	list, err := dataset.Conversations(c)
+	list, err := dataset.Conversations(c, dataset.TaughtImages(c))
 	if err != nil {
 		return &DataError{err}
 	}

@@ -75,21 +75,48 @@ func TestImages(t *testing.T) {
 // All weights of the language model learn from images, by each kind of stage.
 func TestImagesInStages(t *testing.T) {
 	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	talks, pairs := taughtSquares(t, data)
 	for i, more := range [][]string{
 		{"ppo"},
 		{"grpo", "sft={steps: 2, problems_per_step: 4, optim: {lr: 0.01}}"},
-		{"flowrl", "compute.recompute=true", "data.pass_rate={samples: 2, min: 0, max: 1}"},
+		{"flowrl", "compute.recompute=true", "data.pass_rate={samples: 2, min: 0, max: 1}",
+			"sft={steps: 1, problems_per_step: 2, source: " + talks + ", optim: {lr: 0.01}}",
+			"prefer={steps: 1, pairs_per_step: 2, source: " + pairs + ", optim: {lr: 0.01}}"},
+		{"grpo", "train.steps=0", "eval.final.suites=[]", "prefer={steps: 1, loss: kto, answers_per_step: 4, source: " + pairs + ", lora: {rank: 2}, optim: {lr: 0.01}}"},
 	} {
 		sets := slices.DeleteFunc(imageSets(dir, data, "algo={kind: "+more[0]+"}", fmt.Sprint("name=images", i)),
 			func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
 		res, _ := l.execute(l.plan(0, append(sets, more[1:]...)...))
-		if res.Run.Steps != 2 {
+		if res.Run.Steps != 2 && more[1] != "train.steps=0" {
 			t.Errorf("%q: %d steps", more, res.Run.Steps)
 		}
 		if v := l.verify(l.plan(0, append(sets, more[1:]...)...), VerifyOptions{Level: LevelFull}); !v.OK {
 			t.Errorf("%q: verify: %+v", more, v)
 		}
 	}
+}
+
+// taughtSquares writes conversations and pairs that show images next to the data, and returns their files.
+func taughtSquares(t *testing.T, data string) (talks, pairs string) {
+	t.Helper()
+	write := func(name string, rows ...string) string {
+		path := filepath.Join(filepath.Dir(data), name)
+		if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	const user, said = `{"role": "user", "content": "%s"}`, `{"role": "assistant", "content": "%s"}`
+	text := func(list ...string) string {
+		for i, s := range list {
+			list[i] = fmt.Sprintf([]string{user, said}[i%2], s)
+		}
+		return strings.Join(list, ",")
+	}
+	return write("talks.jsonl", `{"messages": [`+text("<image>Side?", "4", "<image>or<image>?", "5")+`], "images": ["0.png", "1.png", "15.png"]}`,
+			`{"messages": [`+text("6*7?", "42")+`]}`),
+		write("pairs.jsonl", `{"prompt": [`+text("<image>Side?")+`], "chosen": [`+fmt.Sprintf(said, "4")+`], "rejected": [`+fmt.Sprintf(said, "5")+`], "images": ["0.png"]}`,
+			`{"chosen": [`+text("<image>Side?", "7", "<image>?", "8")+`], "rejected": [`+text("<image>Side?", "7", "<image>?", "9")+`], "images": ["2.png", "3.png"]}`)
 }
 
 // The other classes learn, too.
@@ -219,10 +246,7 @@ func TestImageSuite(t *testing.T) {
 // What cannot read images is refused before any work, at its key.
 func TestImagesRefused(t *testing.T) {
 	l, dir, data := newLab(t), pictureFolder(t), squares(t)
-	chats := filepath.Join(t.TempDir(), "chats.jsonl")
-	if err := os.WriteFile(chats, []byte(`{"messages":[{"role":"user","content":"<image>?"},{"role":"assistant","content":"4"}],"images":["0.png"]}`+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	_, pairs := taughtSquares(t, data)
 	for _, tt := range []struct{ set, want string }{
 		{"model.part=text", "it shows an image, and the model reads text alone"},
 		{"data.chat=none", "name a template: data.chat"},
@@ -231,7 +255,7 @@ func TestImagesRefused(t *testing.T) {
 		{"merge={format: fsdp, ranks: 2}", "merge.format fsdp has no place for models of text and images"},
 		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
 		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
-		{"sft={steps: 1, problems_per_step: 1, source: " + chats + "}", `field "images": the problem has images`},
+		{"reward_model={steps: 1, pairs_per_step: 2, source: " + pairs + ", optim: {lr: 0.01}}", `field "images": the problem has images`},
 	} {
 		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data, "data.filter_overlong=false", tt.set)})
 		if err == nil {

@@ -58,6 +58,7 @@ func (x *execution) withMemory(kind config.Stage, summary json.RawMessage, peak 
 	if err != nil {
 		return nil, err
 	}
+	e.Show(&x.p.Config.Run, x.p.External.Prompter.Plan())
 	var fields map[string]any
 	if err := json.Unmarshal(summary, &fields); err != nil {
 		return nil, err

@@ -168,6 +168,7 @@ func TestVerifyRollouts(t *testing.T) {
 		"confidence":       {f32, []string{"algo={kind: grpo}", "reward={kind: confidence}"}},
 		"likelihood":       {f32, append(likely, "reward.likelihood.baseline=true", "rollout.staleness=1")},
 		"without places":   {f32, append(slices.DeleteFunc(loraSets(dir, data, "grpo"), ofReward), "reward={kind: likelihood, likelihood: {learn: 1}}")},
+		"demonstrations":   {f32, []string{"algo={kind: luffy}"}},
 		"adapters":         {f32, loraSets(dir, data, "grpo")},
 		"adapters, log Z":  {f32, loraSets(dir, data, "flowrl")},
 		"adapters in bf16": {bf16, append(loraSets(dir, data, "grpo"), "model.dtype=bf16")},
@@ -178,6 +179,10 @@ func TestVerifyRollouts(t *testing.T) {
 			p := l.plan(0, append(tt.sets, "train.steps=4", "checkpoint={every_steps: 1, keep: 9}", "eval.final.suites=[]")...)
 			l.execute(p)
 			v := l.verify(p, VerifyOptions{Level: LevelSample, Completions: 1000})
+			if last := fmt.Sprintf(": sample %d of", p.Config.Run.Rollout.N-1); name == "demonstrations" && slices.ContainsFunc(v.Sampled,
+				func(where string) bool { return strings.Contains(where, last) }) {
+				t.Errorf("demonstrations are sampled again: %q", v.Sampled)
+			}
 			if !v.OK || v.SampledSteps != 4 || v.UnsampledSteps != 0 || len(v.Sampled) < 4*8 {
 				t.Errorf("%d completions of %d steps: %+v", len(v.Sampled), v.SampledSteps, v.Findings)
 			}

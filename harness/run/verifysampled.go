@@ -207,6 +207,9 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 	var chosen []keptRollout
 	var list []stage.Rollout
 	steps := map[int64]bool{}
+	kept = slices.DeleteFunc(slices.Clone(kept), func(k keptRollout) bool {
+		return k.row.Finish == rollout.FinishShown.String() // no policy sampled it
+	})
 	for _, at := range rand.Perm(len(kept))[:min(len(kept), v.completions())] {
 		k := kept[at]
 		chosen = append(chosen, k)

@@ -88,13 +88,13 @@ func (w *albumWriter) take(encoded []byte) (rollout.Picture, error) {
 	return pic, nil
 }
 
-// broken returns the error of the first image of problems that cannot be decoded.
-func (w *albumWriter) broken(problems []rollout.Problem) error {
+// broken returns the error of the first image of problems, or of what else shows some, that cannot be decoded.
+func (w *albumWriter) broken(what string, problems []rollout.Problem) error {
 	w.decoding.Wait()
 	for i := range problems {
 		for k, pic := range problems[i].Images {
 			if err := w.bad[pic.Digest]; err != nil {
-				return fmt.Errorf("problem %s: image %d: %w", problems[i].ID, k+1, err)
+				return fmt.Errorf("%s %s: image %d: %w", what, problems[i].ID, k+1, err)
 			}
 		}
 	}

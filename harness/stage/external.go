@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ type External struct {
 	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
 	Called       map[string]ident.Digest // what answers the policy's calls, by use
 	Vision       ident.Digest            // of a model of text and images: the tower and how it reads images
-	Images       bool                    // problems show images
+	Images       bool                    // problems, conversations or preferences show images
 }
 
 // Externals reads and digests everything that the configuration names, and checks that a run can
@@ -288,7 +289,20 @@ func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []r
 				quantity.Plural(len(problems), "problem"), left, need.key, need.n)
 		}
 	}
-	if s.Name != task.Train || c.SFT.Steps == 0 || c.SFT.OnConversations() {
+	if s.Name != task.Train {
+		return nil
+	}
+	return checkTargets(s, c, problems)
+}
+
+// checkTargets reports training problems without the targets that sft or demonstrations need.
+func checkTargets(s dataset.Split, c *config.Run, problems []rollout.Problem) error {
+	shown := func(p rollout.Problem) bool { return p.Target != "" }
+	if c.Algo.Demonstrations.Weight > 0 && len(problems) > 0 && !slices.ContainsFunc(problems, shown) {
+		return fmt.Errorf("%s: no problem has a target for algo.demonstrations: give the rows a field target, a "+
+			"right completion, or set algo.demonstrations.weight: 0", s.Config.Files())
+	}
+	if c.SFT.Steps == 0 || c.SFT.OnConversations() {
 		return nil
 	}
 	for i := range problems {
@@ -360,7 +374,7 @@ func digestCache() *checkpoint.DigestCache {
 // conversationsDigest is the digest of the conversations, whatever form their file has. Unless p is nil, it also
 // checks them and reports problems to bad.
 func conversationsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
-	list, err := dataset.Conversations(c)
+	list, err := dataset.Conversations(c, dataset.TaughtImages(c))
 	var d ident.Digest
 	if err == nil {
 		d, err = recordsDigest(list)
@@ -375,10 +389,10 @@ func conversationsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, 
 // pairsDigest is conversationsDigest for prefer.source.
 func pairsDigest(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) ident.Digest {
 	if c.Prefer.Unpaired() {
-		list, err := dataset.LabelledAnswers(c)
+		list, err := dataset.LabelledAnswers(c, dataset.TaughtImages(c))
 		return preferredDigest(c, list, err, p, (*prompt.Prompter).CheckAnswers, bad)
 	}
-	list, err := dataset.Pairs(c)
+	list, err := dataset.Pairs(c, dataset.TaughtImages(c))
 	return preferredDigest(c, list, err, p, (*prompt.Prompter).CheckPairs, bad)
 }
 

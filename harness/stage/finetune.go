@@ -126,12 +126,12 @@ func (e *Env) examples(ctx context.Context, in Inputs, owned *closers) (x train.
 			return x, nil, err
 		}
 	}
+	if c.OnConversations() {
+		return e.conversationExamples(ctx, in, owned)
+	}
 	prompts, err := e.prompter()
 	if err != nil {
 		return x, nil, err
-	}
-	if c.OnConversations() {
-		return e.conversationExamples(ctx, in, prompts)
 	}
 	if x.End, err = prompts.End(); err != nil {
 		return x, nil, err
@@ -158,9 +158,16 @@ func (e *Env) examples(ctx context.Context, in Inputs, owned *closers) (x train.
 }
 
 // conversationExamples are the examples of sft.source.
-func (e *Env) conversationExamples(ctx context.Context, in Inputs, prompts *prompt.Prompter) (x train.SFTParts,
+func (e *Env) conversationExamples(ctx context.Context, in Inputs, owned *closers) (x train.SFTParts,
 	counts map[string]float64, err error) {
 	list, err := e.conversationsOf(in)
+	if err == nil {
+		err = e.showImages(in, owned, talks(list))
+	}
+	if err != nil {
+		return x, nil, err
+	}
+	prompts, err := e.prompter()
 	if err != nil {
 		return x, nil, err
 	}

@@ -20,9 +20,9 @@ import (
 	"exp/train/vision"
 )
 
-// imageRoom is how many bytes of features a stage keeps in the host's memory. An image of 1000 tokens takes 8 MB for a
+// ImageRoom is how many bytes of features a stage keeps in the host's memory. An image of 1000 tokens takes 8 MB for a
 // model of width 2048; the others are computed again.
-const imageRoom = 2 << 30
+const ImageRoom = 2 << 30
 
 // gallery gives models the images of a stage's problems, and those that agents bring. Problems' images have their ids
 // before any episode is played, so no agent changes them.
@@ -131,7 +131,7 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 		return nil, err
 	}
 	g := &gallery{blobs: e.Blobs, vocab: int32(arch.Vocab), shown: map[int32]shownImage{}}
-	if g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, imageRoom); err != nil {
+	if g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, ImageRoom); err != nil {
 		return nil, err
 	}
 	if _, ok := in[RoleImages]; !ok {
@@ -251,10 +251,10 @@ func (e *Env) showsBrought() func(rollout.Picture) (model.Image, error) {
 	return nil
 }
 
-// TowerBytes returns the memory of the vision tower, which a stage loads if its problems show images: of its weights,
-// and of the largest image that a prompt has room for. Both are 0 for a model of text alone, and for one that cannot
-// be read, which the plan reports.
-func TowerBytes(c *config.Run) (weights, image int64) {
+// TowerBytes returns the memory of the vision tower, which a stage loads if its data shows images: of its weights, and
+// of the largest image, which has at most so many tokens. Both are 0 for a model of text alone, and for one that
+// cannot be read, which the plan reports.
+func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
 	if !ReadsImages(c) {
 		return 0, 0
 	}
@@ -271,8 +271,7 @@ func TowerBytes(c *config.Run) (weights, image int64) {
 		return 0, 0
 	}
 	defer t.Close()
-	patches := min(settings.MaxPixels/(settings.Patch*settings.Patch),
-		c.Data.MaxPromptTokens*settings.Merge*settings.Merge)
+	patches := min(settings.MaxPixels/(settings.Patch*settings.Patch), tokens*settings.Merge*settings.Merge)
 	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
 }
 
@@ -359,14 +358,18 @@ func visionDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
 	return ident.Hash("exp/vision/1", of)
 }
 
-// images sets the digest of what reads images, and tells bad what a run whose problems show some cannot do. p is nil
-// if prompts are broken.
+// images sets the digest of what reads images and whether there are some, and tells bad what a run whose problems show
+// some cannot do. p is nil if prompts are broken.
 func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
 	var err error
 	if x.Vision, err = visionDigest(c, false); err != nil {
 		bad("model.base", config.CodeData, oneLine(err), "")
 	}
-	if x.Images = p != nil && p.HasImages(); !x.Images {
+	if p == nil {
+		return
+	}
+	x.Images = p.HasImages() || p.TeachesImages()
+	if !p.HasImages() {
 		return
 	}
 	if key, what := readsText(c); key != "" {

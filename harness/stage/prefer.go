@@ -29,7 +29,9 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	if c.Prefer.Unpaired() {
 		start = e.startUnpaired
 	}
-	t, m, err := start(ctx, in, &x)
+	var owned closers
+	defer owned.close()
+	t, m, err := start(ctx, in, &x, &owned)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +55,10 @@ func prefer(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 }
 
 // startPairs reads pairs, and prepares to learn from them. It sets the counts of x.
-func (e *Env) startPairs(ctx context.Context, in Inputs, x *tuning) (preferring, *model.Model, error) {
+func (e *Env) startPairs(ctx context.Context, in Inputs, x *tuning, owned *closers) (preferring, *model.Model,
+	error) {
 	c := e.run()
-	pairs, counts, err := e.preferredPairs(ctx, in)
+	pairs, counts, err := e.preferredPairs(ctx, in, owned)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,13 +124,16 @@ func (e *Env) putFolded(in Inputs, t learns, arch model.Config, h model.Heads, f
 }
 
 // preferredPairs returns what the stage learns from, and counts for its summary.
-func (e *Env) preferredPairs(ctx context.Context, in Inputs) (list []train.PreferredPair, counts map[string]float64,
-	err error) {
-	prompts, err := e.prompter()
+func (e *Env) preferredPairs(ctx context.Context, in Inputs, owned *closers) (list []train.PreferredPair,
+	counts map[string]float64, err error) {
+	read, err := linesOf[layout.Pair](e, in, RolePairs)
+	if err == nil {
+		err = e.showImages(in, owned, compared(read))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	read, err := linesOf[layout.Pair](e, in, RolePairs)
+	prompts, err := e.prompter()
 	if err != nil {
 		return nil, nil, err
 	}

@@ -45,27 +45,58 @@ func prepare(e *Env) (*Outcome, error) {
 			return nil, err
 		}
 	}
-	pictures, err := e.putAlbum(album)
-	if err != nil {
+	if err := p.putFiles(); err != nil {
 		return nil, err
 	}
-	p.out.Outputs = append(p.out.Outputs, pictures...)
-	if n := len(album.list); n > 0 {
-		p.note(RoleImages, n)
-	}
-	for _, file := range e.files() {
+	p.out.Summary = p.summary
+	return p.out, nil
+}
+
+// putFiles stores the album, and before it what the run learns from besides problems, which may show images.
+func (p *preparation) putFiles() error {
+	var outputs []Output
+	counts := map[string]int{}
+	for _, file := range p.files() {
 		if !file.read {
 			continue
 		}
 		o, n, err := file.put()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		p.out.Outputs = append(p.out.Outputs, o)
-		p.note(file.role, n)
+		outputs, counts[file.role] = append(outputs, o), n
 	}
-	p.out.Summary = p.summary
-	return p.out, nil
+	pictures, err := p.putAlbum(p.album)
+	if err != nil {
+		return err
+	}
+	p.out.Outputs = append(p.out.Outputs, pictures...)
+	if n := len(p.album.list); n > 0 {
+		p.note(RoleImages, n)
+	}
+	for _, o := range outputs {
+		p.out.Outputs = append(p.out.Outputs, o)
+		p.note(o.Role, counts[o.Role])
+	}
+	return nil
+}
+
+// illustrated says where rows of conversations and preferences have images, which the album takes.
+func (p *preparation) illustrated() *layout.Images {
+	x := dataset.TaughtImages(p.run())
+	x.Take = p.album.take
+	return x
+}
+
+// show adds the images of problems, or of what else a key names, to the album, and counts them.
+func (p *preparation) show(key, what, role string, list []rollout.Problem) error {
+	if err := p.album.broken(what, list); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	if n := p.album.show(list); n > 0 {
+		p.summary[role+"_images"] = n
+	}
+	return nil
 }
 
 // note counts what was made.
@@ -105,11 +136,8 @@ func (p *preparation) split(s dataset.Split) error {
 		p.summary[name+"_unread_golds"] = n
 	}
 	p.countKinds(s, problems, p.summary)
-	if err := p.album.broken(problems); err != nil {
-		return fmt.Errorf("data.%s: %w", s.Name, err)
-	}
-	if n := p.album.show(problems); n > 0 {
-		p.summary[name+"_images"] = n
+	if err := p.show("data."+name, "problem", name, problems); err != nil {
+		return err
 	}
 	var b bytes.Buffer
 	if err := task.Write(&b, problems); err != nil {
@@ -135,13 +163,14 @@ type file struct {
 }
 
 // files lists the files that prepare reads.
-func (e *Env) files() []file {
+func (p *preparation) files() []file {
+	c := p.run()
 	return []file{
-		{RoleRollouts, e.run().Rollout.Source == recordedSource, e.putRecorded},
-		{RoleConversations, e.run().SFT.OnConversations(), e.putConversations},
-		{RolePairs, e.run().Prefer.Steps > 0, e.putPairs},
-		{RoleRated, e.run().RewardModel.Steps > 0, e.putRated(RoleRated, e.run().RewardModel.Source)},
-		{RoleRatedVal, e.run().RewardModel.Validates(), e.putRated(RoleRatedVal, e.run().RewardModel.Val)},
+		{RoleRollouts, c.Rollout.Source == recordedSource, p.putRecorded},
+		{RoleConversations, c.SFT.OnConversations(), p.putConversations},
+		{RolePairs, c.Prefer.Steps > 0, p.putPairs},
+		{RoleRated, c.RewardModel.Steps > 0, p.putRated(RoleRated, c.RewardModel.Source)},
+		{RoleRatedVal, c.RewardModel.Validates(), p.putRated(RoleRatedVal, c.RewardModel.Val)},
 	}
 }
 
@@ -267,28 +296,61 @@ func (e *Env) problemsOf(in Inputs, role string) ([]rollout.Problem, error) {
 }
 
 // putConversations stores the conversations as JSON lines.
-func (e *Env) putConversations() (Output, int, error) {
-	list, err := dataset.Conversations(e.run())
+func (p *preparation) putConversations() (Output, int, error) {
+	list, err := dataset.Conversations(p.run(), p.illustrated())
+	if err == nil {
+		err = p.show("sft.source", "conversation", RoleConversations, talks(list))
+	}
 	if err != nil {
 		return Output{}, 0, err
 	}
-	return putLines(e, RoleConversations, list)
+	return putLines(p.Env, RoleConversations, list)
+}
+
+// talks returns conversations as problems, for their images.
+func talks(list []layout.Conversation) (out []rollout.Problem) {
+	for i := range list {
+		out = append(out, list[i].Problem)
+	}
+	return out
+}
+
+// compared is talks for pairs.
+func compared(list []layout.Pair) (out []rollout.Problem) {
+	for i := range list {
+		out = append(out, rollout.Problem{ID: list[i].Chosen.ID, Images: list[i].Pictures()})
+	}
+	return out
+}
+
+// answersOf is talks for single answers.
+func answersOf(list []layout.Labelled) (out []rollout.Problem) {
+	for i := range list {
+		out = append(out, list[i].Answer.Problem)
+	}
+	return out
 }
 
 // putPairs stores the pairs, or single answers, as JSON lines.
-func (e *Env) putPairs() (Output, int, error) {
-	if e.run().Prefer.Unpaired() {
-		list, err := dataset.LabelledAnswers(e.run())
+func (p *preparation) putPairs() (Output, int, error) {
+	if p.run().Prefer.Unpaired() {
+		list, err := dataset.LabelledAnswers(p.run(), p.illustrated())
+		if err == nil {
+			err = p.show("prefer.source", "answer", RolePairs, answersOf(list))
+		}
 		if err != nil {
 			return Output{}, 0, err
 		}
-		return putLines(e, RolePairs, list)
+		return putLines(p.Env, RolePairs, list)
 	}
-	list, err := dataset.Pairs(e.run())
+	list, err := dataset.Pairs(p.run(), p.illustrated())
+	if err == nil {
+		err = p.show("prefer.source", "pair", RolePairs, compared(list))
+	}
 	if err != nil {
 		return Output{}, 0, err
 	}
-	return putLines(e, RolePairs, list)
+	return putLines(p.Env, RolePairs, list)
 }
 
 // putRated returns a function that stores the pairs of a file for a reward model.

@@ -124,12 +124,7 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 		row.Reward = &x
 	}
 	if r.Has("finish") {
-		if row.Finish, err = r.Text("finish"); err == nil {
-			if _, wrong := rollout.ParseFinish(row.Finish); wrong != nil {
-				err = r.Errorf("finish", "%w", wrong)
-			}
-		}
-		if err != nil {
+		if row.Finish, err = finishOf(r); err != nil {
 			return row, err
 		}
 	}
@@ -142,6 +137,21 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 		err = r.Errorf("inserted", "the row has no tokens, so it cannot say which ones tools wrote")
 	}
 	return row, err
+}
+
+// finishOf reads why a completion ended. A demonstration of another run is a completion like others here.
+func finishOf(r rows.Row) (string, error) {
+	name, err := r.Text("finish")
+	if err != nil {
+		return "", err
+	}
+	if name == rollout.FinishShown.String() {
+		name = rollout.FinishStop.String()
+	}
+	if _, err := rollout.ParseFinish(name); err != nil {
+		return "", r.Errorf("finish", "%w", err)
+	}
+	return name, nil
 }
 
 // insertedOf returns the tokens that tools wrote.

@@ -139,7 +139,7 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if err := r.buildReward(&parts, prompts, owned); err != nil {
 		return err
 	}
-	parts.Prompt = prompts.Encode
+	parts.Prompt, parts.Demonstration = prompts.Encode, prompts.Demonstration
 	if err := r.buildEnvironment(prompts, owned); err != nil {
 		return err
 	}
@@ -373,7 +373,9 @@ func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 func sampledTokens(s *train.Step) int64 {
 	n := s.GreedyTokens
 	for i := range s.Trajectories {
-		n += s.Trajectories[i].Completion.SampledTokens()
+		if c := s.Trajectories[i].Completion; c.Finish != rollout.FinishShown {
+			n += c.SampledTokens()
+		}
 	}
 	return int64(n)
 }

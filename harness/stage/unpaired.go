@@ -11,9 +11,10 @@ import (
 )
 
 // startUnpaired reads single answers, and prepares to learn from them. It sets the counts of x.
-func (e *Env) startUnpaired(ctx context.Context, in Inputs, x *tuning) (preferring, *model.Model, error) {
+func (e *Env) startUnpaired(ctx context.Context, in Inputs, x *tuning, owned *closers) (preferring, *model.Model,
+	error) {
 	c := e.run()
-	answers, counts, err := e.labelledAnswers(ctx, in)
+	answers, counts, err := e.labelledAnswers(ctx, in, owned)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -35,13 +36,16 @@ func (e *Env) startUnpaired(ctx context.Context, in Inputs, x *tuning) (preferri
 }
 
 // labelledAnswers returns what the stage learns from, and counts for its summary.
-func (e *Env) labelledAnswers(ctx context.Context, in Inputs) (list []train.LabelledAnswer,
+func (e *Env) labelledAnswers(ctx context.Context, in Inputs, owned *closers) (list []train.LabelledAnswer,
 	counts map[string]float64, err error) {
-	prompts, err := e.prompter()
+	read, err := linesOf[layout.Labelled](e, in, RolePairs)
+	if err == nil {
+		err = e.showImages(in, owned, answersOf(read))
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	read, err := linesOf[layout.Labelled](e, in, RolePairs)
+	prompts, err := e.prompter()
 	if err != nil {
 		return nil, nil, err
 	}

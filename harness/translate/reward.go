@@ -168,11 +168,17 @@ func (t *verl) arguments() string {
 	return string(text)
 }
 
-// wrong puts what a wrong answer scores: -1 by the grader that verl has for DAPO's data and AIME, else 0.
+// wrong puts what a wrong answer scores: -1 by the grader that verl has for DAPO's data and AIME, else 0; and what the
+// form scores by the one for Geometry3K.
 // The data sources of the training files tell, or the names that verl's preparation gives the files.
 func (t *verl) wrong() {
-	const dapo = "math_dapo"
+	const dapo, geometry = "math_dapo", "geo3k"
 	switch graders := t.graders(); {
+	case graders[geometry] && len(graders) > 1:
+		t.note("the form <think>…</think> … \\boxed{…} scores nothing; in verl 0.1 where data_source is " +
+			"hiyouga/geometry3k")
+	case graders[geometry]:
+		t.put("reward.format", "0.1")
 	case graders[""]:
 		t.note("a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…")
 	case graders[dapo] && len(graders) > 1:
@@ -187,7 +193,7 @@ func (t *verl) wrong() {
 func guessed(path string) string {
 	path = strings.ToLower(path)
 	for _, known := range [][2]string{{"dapo-math", "math_dapo"}, {"dapo_math", "math_dapo"}, {"aime", "math_dapo"},
-		{"gsm8k", "gsm8k"}, {"/math/", "math_reward"}} {
+		{"geo3k", "geo3k"}, {"geometry3k", "geo3k"}, {"gsm8k", "gsm8k"}, {"/math/", "math_reward"}} {
 		if strings.Contains(path, known[0]) {
 			return known[1]
 		}

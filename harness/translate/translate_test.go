@@ -621,6 +621,9 @@ func TestWrongAnswers(t *testing.T) {
 		{"data.train_files=/none/t.parquet", false, true},
 		{"data.train_files=/none/dapo-math-17k.parquet", true, false},
 		{"data.train_files=/none/gsm8k/train.parquet", false, false},
+		{"data.train_files=/none/geo3k/train.parquet", false, false},
+		{list("hiyouga/geometry3k"), false, false},
+		{list("hiyouga/geometry3k", "openai/gsm8k"), false, false},
 	} {
 		r := translated(t, "run.sh", script+tt.files, nil)
 		if got := strings.Contains(r.Text, "wrong: -1"); got != tt.minus {
@@ -628,6 +631,13 @@ func TestWrongAnswers(t *testing.T) {
 		}
 		if got := strings.Contains(r.Text, "a wrong answer scores"); got != tt.say {
 			t.Errorf("%s: a note says so: %t\n%s", tt.files, got, r.Text)
+		}
+		geometry, alone := strings.Contains(tt.files, "geo"), !strings.Contains(tt.files, ",")
+		if got := strings.Contains(r.Text, "format: 0.1"); got != (geometry && alone) {
+			t.Errorf("%s: the form of Geometry3K scores 0.1: %t\n%s", tt.files, got, r.Text)
+		}
+		if got := strings.Contains(r.Text, "the form <think>…</think> … \\boxed{…} scores nothing"); got != (geometry && !alone) {
+			t.Errorf("%s: a note says that the form scores nothing: %t\n%s", tt.files, got, r.Text)
 		}
 	}
 }

@@ -95,10 +95,7 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 		}
 		before := first + prompt - 1 // the row that a completion token is read from
 		for i, id := range tokens[prompt:] {
-			if int(id) >= ws.c.Vocab {
-				id = 0 // of an image that an agent brought: nobody samples it, or learns the log-prob in its place
-			}
-			ws.rows.host, ws.targets.host = append(ws.rows.host, int32(before)), append(ws.targets.host, id)
+			ws.rows.host, ws.targets.host = append(ws.rows.host, int32(before)), append(ws.targets.host, ws.target(id))
 			before = len(ws.ids.host) + i
 		}
 		if completion := tokens[prompt:]; len(completion) > 0 {
@@ -112,6 +109,15 @@ func (ws *Workspace) loadGroup(b Batch, lo, hi int) {
 	ws.groups.host = append(ws.groups.host, int32(len(ws.offsets.host)-1))
 	ws.blocks.host = appendBlocks(ws.blocks.host, len(ws.ids.host)-first)
 	ws.rowBlocksBuf.host = appendBlocks(ws.rowBlocksBuf.host, len(ws.rows.host)-scored)
+}
+
+// target returns the token whose log-prob is computed where id comes next. Tokens of images, which nobody draws, have
+// none; token 0 stands for them, and callers leave its log-prob out.
+func (ws *Workspace) target(id int32) int32 {
+	if ws.c.ReadsImages() && int(id) >= ws.c.Vocab {
+		return 0
+	}
+	return id
 }
 
 // appendRows adds rows for tokens of a sequence at positions from pos on.

@@ -174,6 +174,46 @@ func TestDeepFeatures(t *testing.T) {
 	}
 }
 
+// Images within a completion are read as in a prompt: the tokens behind them have the same log-probs, and those of the
+// images, which nobody draws, have finite ones.
+func TestImagesInCompletions(t *testing.T) {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+		c := variants[name]
+		be := ref.New[float32]()
+		m, err := New(be, c, Heads{LM: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		initialised(m)
+		g := newGallery(c, [2]int{2, 3}, [2]int{1, 2})
+		m.SetImages(g)
+		tokens := slices.Concat([]int32{1}, g.tokens(1), []int32{2, 3}, g.tokens(0), []int32{4, 5, 6})
+		ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(tokens), Sequences: 1}, KeepNothing)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		var got [2][]float32
+		for i, prompt := range []int{4, len(tokens) - 2} {
+			ws.Load(Batch{Tokens: tokens, Offsets: []int32{0, int32(len(tokens))}, Prompt: []int32{int32(prompt)}})
+			m.Forward(ws)
+			m.Scores(ws, 1)
+			got[i] = make([]float32, ws.Rows())
+			be.Copy(kernels.Host(got[i]), ws.LogProb())
+		}
+		n := len(got[0]) - len(got[1])
+		if diff := cmp.Diff(got[1], got[0][n:]); diff != "" {
+			t.Errorf("%s: log-probs behind the image (-in the prompt +in the completion):\n%s", name, diff)
+		}
+		for i, v := range got[0] {
+			if !(v < 0) || math.IsInf(float64(v), 0) {
+				t.Errorf("%s: token %d of the completion has the log-prob %g", name, i, v)
+			}
+		}
+	}
+}
+
 func TestImpossibleImageSettings(t *testing.T) {
 	for want, s := range map[string]ImageSettings{
 		"sections [1 1 1] are 3 rotary pairs, a head has 4": {Sections: [3]int{1, 1, 1}},

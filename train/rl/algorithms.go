@@ -67,6 +67,12 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			"A = S - mean; loss as ppo, summed over a completion and divided by a constant length",
 			groupEstimator(), ppoLoss(), with(scaled, clipped,
 				sets{"algo.scale_std": false, "algo.aggregation": "seq-mean-token-sum-norm"})},
+		{"luffy", "GRPO with a demonstration in each group, LUFFY", "arXiv:2504.14945 §3, settings of its code",
+			"A = S - mean of a group whose last completion is the problem's target; -A·r, not clipped, for the " +
+				"policy's tokens, -A·p/(p + demonstrations.shaping) for the target's",
+			groupEstimator(), ppoLoss(), with(scaled, sets{"algo.scale_std": false,
+				"algo.aggregation": "seq-mean-token-sum-norm", "algo.clip.low": 1.0, "algo.clip.high": math.Inf(1),
+				"algo.clip.dual": math.Inf(1), "algo.demonstrations.weight": 1.0})},
 		{"dapo", "GRPO with clip-higher, a mean over tokens, group filtering with refill, overlong shaping",
 			"arXiv:2503.14476 §3.1 to §3.4, eq. 13",
 			"as grpo; groups all right or all wrong are replaced; S less a penalty in the last fifth of the length",

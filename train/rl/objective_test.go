@@ -70,6 +70,7 @@ func objectives[T Float]() map[string]objective[T] {
 	addPolicyObjectives(list)
 	addLikelihoods(list)
 	addRight(list)
+	addDemonstrations(list)
 	for name, c := range flowRLConfigs() {
 		o := objective[T]{by: logProb, along: oldLogProb, start: func(rows int) accumulator[T] {
 			var st FlowRLStats

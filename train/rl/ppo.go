@@ -59,9 +59,10 @@ var (
 	clipLow = Setting{Key: "clip.low", Default: 0.2, Range: "(0, 1]", Verl: []string{"clip_ratio_low"},
 		Help: "lower clip of the ratio, 1 - this; in gmpo of its log, -this; in dppo the limit of a probability's " +
 			"fall"}
-	clipHigh = Setting{Key: "clip.high", Default: 0.2, Range: "(0, inf)", Verl: []string{"clip_ratio_high"},
+	clipHigh = Setting{Key: "clip.high", Default: 0.2, Null: true, Range: "(0, inf)",
+		Verl: []string{"clip_ratio_high"},
 		Help: "upper clip of the ratio, 1 + this; in gmpo of its log, this; in dppo the limit of a probability's " +
-			"rise"}
+			"rise; null means none"}
 	clipDual = Setting{Key: "clip.dual", Default: 3.0, Null: true, Range: "(1, inf)", Verl: []string{"clip_ratio_c"},
 		Help: "dual clip: largest ratio that counts at a negative advantage, in dppo at any; null means off"}
 )

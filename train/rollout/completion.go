@@ -13,6 +13,7 @@ const (
 	FinishStop   Finish = 1 + iota // an end token or a stop string was sampled
 	FinishLength                   // the token limit was reached
 	FinishTurns                    // it called a tool beyond the limit of turns
+	FinishShown                    // no policy sampled it: a demonstration, from the problem
 )
 
 func (f Finish) String() string {
@@ -23,6 +24,8 @@ func (f Finish) String() string {
 		return "length"
 	case FinishTurns:
 		return "turns"
+	case FinishShown:
+		return "shown"
 	}
 	return "unknown"
 }
@@ -84,7 +87,7 @@ func (c *Completion) Sampled(mask []bool) {
 	}
 }
 
-// SampledTokens returns the number of tokens that the policy sampled.
+// SampledTokens returns the number of tokens that the policy sampled; of a demonstration, all.
 func (c *Completion) SampledTokens() int {
 	n := len(c.Tokens)
 	for _, s := range c.Inserted {

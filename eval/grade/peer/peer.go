@@ -39,6 +39,8 @@ func All() []Grader {
 			PrimeAnswer},
 		wrapped("prime_math", "verl's, for numina_*: the words after \"answer is\" or its like, or a box in them; as "+
 			"prime, or equal numbers to 1 in 10,000, per cent too", PrimeMath, "\\boxed{", "}"),
+		wrapped("geo3k", "verl's, for Geometry3K (mathruler): the last box; as prime. Rewards ask for the form "+
+			"<think>…</think> … \\boxed{…}, too", Geo3K, "\\boxed{", "}"),
 	}
 }
 

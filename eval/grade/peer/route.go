@@ -13,8 +13,8 @@ import (
 var ErrNoRoute = errors.New("verl's default_compute_score knows no grader for this data source")
 
 // Route names the grader that verl's default_compute_score (reward_score/__init__.py) uses for a data
-// source. The source must be spelled exactly as there: "gsm8k" is unknown. Sources of programs and geometry
-// need graders that this package lacks, and are errors too.
+// source. The source must be spelled exactly as there: "gsm8k" is unknown. Sources of programs need
+// graders that this package lacks, and are errors too.
 func Route(source string) (name string, err error) {
 	switch source {
 	case "openai/gsm8k":
@@ -26,6 +26,8 @@ func Route(source string) (name string, err error) {
 	case "numina_aops_forum", "numina_synthetic_math", "numina_amc_aime", "numina_synthetic_amc", "numina_cn_k12",
 		"numina_olympiads":
 		return "prime_math", nil
+	case "hiyouga/geometry3k":
+		return "geo3k", nil
 	}
 	set, search := strings.CutPrefix(source, "searchR1_")
 	switch {
@@ -58,6 +60,8 @@ func DefaultScore(source string, golds []string, response string) (grade.Verdict
 	v := g.Response(golds[0], response)
 	score := 0.0
 	switch {
+	case name == "geo3k":
+		score = geo3kScore(v)
 	case v.Correct:
 		score = 1
 	case name == "math_dapo":

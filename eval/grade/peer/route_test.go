@@ -50,7 +50,7 @@ func TestRoutes(t *testing.T) {
 	for source, want := range map[string]string{
 		"openai/gsm8k": "gsm8k_strict", "HuggingFaceH4/MATH-500": "math_reward", "math_dapo": "math_dapo", "aime2024": "math_dapo",
 		"numina_olympiads": "prime_math", "searchR1_nq": "search_r1_em",
-		"codeforces": "", "hiyouga/geometry3k": "", "searchR1_": "", "AIME": "", "": "",
+		"codeforces": "", "hiyouga/geometry3k": "geo3k", "searchR1_": "", "AIME": "", "": "",
 	} {
 		name, err := Route(source)
 		if name != want || (err == nil) != (want != "") {

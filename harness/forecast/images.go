@@ -1,0 +1,120 @@
+package forecast
+
+import (
+	"slices"
+
+	"exp/harness/config"
+	"exp/harness/prompt"
+	"exp/harness/stage"
+	"exp/train/model"
+)
+
+// Names of the parts of a stage that shows images.
+const (
+	towerPart = "vision tower"
+	imagePart = "activations of an image"
+)
+
+// Show corrects the plan of a run by what its data shows, which prompts say: stages whose data shows no image load no
+// tower, and the others keep features of images in the machine's memory. Placements do not change: they are the same
+// before the data is read.
+func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
+	arch, err := architectureOf(c, prompts.Tokens)
+	if err != nil || !arch.ReadsImages() {
+		return
+	}
+	problems, taught, preferred := prompts.Images, prompts.Images, (*prompt.ImagePlan)(nil)
+	if prompts.SFT != nil {
+		taught = prompts.SFT.Images
+	}
+	switch {
+	case prompts.Prefer != nil:
+		preferred = prompts.Prefer.Images
+	case prompts.Answers != nil:
+		preferred = prompts.Answers.Images
+	}
+	learns := c.Data.Train.Source != config.None
+	if learns {
+		e.Memory, e.SamplerMemory = withTower(c, e.Memory, problems), withTower(c, e.SamplerMemory, problems)
+	} else if !asksSuites(c) { // Memory is an evaluation's, or the one of a stage that learns first
+		e.Memory = withTower(c, e.Memory, problems, taught, preferred)
+	}
+	e.SFTMemory, e.PreferMemory = withTower(c, e.SFTMemory, taught), withTower(c, e.PreferMemory, preferred)
+	if e.Rating != nil {
+		e.Rating.Memory = withTower(c, e.Rating.Memory, problems)
+	}
+	read := reading(c)
+	if learns {
+		e.ImageBytes = heldImages(problems, drawn(c), arch, read)
+	}
+	if c.SFT.Steps > 0 {
+		e.ImageBytes = max(e.ImageBytes, heldImages(taught, c.SFT.Steps*c.SFT.ProblemsPerStep, arch, read))
+	}
+	if c.Prefer.Steps > 0 { // the reference reads each pair that a step uses, too
+		n := max(c.Prefer.PairsPerStep, c.Prefer.AnswersPerStep)
+		e.ImageBytes = max(e.ImageBytes, heldImages(preferred, c.Prefer.Steps*n, arch, read))
+	}
+}
+
+// withTower returns parts of memory with the tower's for the largest image that data shows; without it if none does.
+func withTower(c *config.Run, list []Part, data ...*prompt.ImagePlan) []Part {
+	most := 0
+	for _, x := range data {
+		if x != nil {
+			most = max(most, x.Most)
+		}
+	}
+	list = slices.Clone(list)
+	if most == 0 {
+		return slices.DeleteFunc(list, func(p Part) bool { return p.Name == towerPart || p.Name == imagePart })
+	}
+	for i := range list {
+		if list[i].Name == imagePart {
+			_, list[i].Bytes = stage.TowerBytes(c, most)
+		}
+	}
+	return list
+}
+
+// asksSuites reports whether the final evaluation has problems that are not in the run's own files.
+func asksSuites(c *config.Run) bool {
+	own := []string{config.None, "train", "val", "test"}
+	return slices.ContainsFunc(c.Eval.Final.Suites, func(name string) bool { return !slices.Contains(own, name) })
+}
+
+// drawn returns the most problems that training shows the model; 0: all.
+func drawn(c *config.Run) int {
+	if c.Data.PassRate.Samples > 0 || stage.FirstValues(c) > 0 {
+		return 0
+	}
+	n := c.Train.Steps * (sampledPerStep(c)/max(1, c.Rollout.N) + 1)
+	if c.Eval.Online.EverySteps > 0 {
+		n += c.Eval.Online.Problems
+	}
+	return n
+}
+
+// reading returns the bytes of the pixels that reading a token's part of an image takes.
+func reading(c *config.Run) int64 {
+	s, err := stage.PictureSettings(c)
+	if err != nil {
+		return 0
+	}
+	return int64(4 * s.Merge * s.Merge * 3 * s.Frames * s.Patch * s.Patch)
+}
+
+// heldImages returns the memory of Go's heap that images take in a stage which shows at most so many rows of data (0:
+// all): features of different images, as many as a stage keeps, garbage of as many bytes between collections, if
+// reading the images makes so much, and the pixels of the largest image. read is for one token's.
+func heldImages(x *prompt.ImagePlan, rows int, arch model.Config, read int64) int64 {
+	if x == nil {
+		return 0
+	}
+	tokens := int64(x.Different)
+	if rows > 0 {
+		tokens = min(tokens, int64(rows)*int64(x.Row)*int64(x.Most))
+	}
+	each := int64(4 * (1 + arch.Images.Deep) * arch.Width)
+	kept := max(min(tokens*each, stage.ImageRoom), int64(x.Most)*each)
+	return kept + min(kept, tokens*read) + int64(x.Most)*read
+}

@@ -1,0 +1,41 @@
+package stage_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// Fine-tuning needs a target of every training problem, demonstrations of one at least.
+func TestTargetsOfProblems(t *testing.T) {
+	without, with := `{"problem": "1+1?", "answer": "2"}`, `{"problem": "2+2?", "answer": "4", "target": "4"}`
+	for name, tt := range map[string]struct {
+		rows, sets []string
+		want       string // "": nothing is wrong
+	}{
+		"fine-tuning":        {[]string{with, without}, []string{"sft={steps: 1, problems_per_step: 1}", "algo.kind=grpo"}, "has no target for sft"},
+		"none demonstrated":  {[]string{without}, []string{"sft={steps: 0}", "algo.kind=luffy"}, "no problem has a target for algo.demonstrations"},
+		"one demonstrated":   {[]string{without, with}, []string{"sft={steps: 0}", "algo.kind=luffy"}, ""},
+		"nothing needs them": {[]string{without}, []string{"sft={steps: 0}", "algo.kind=grpo"}, ""},
+	} {
+		path := filepath.Join(t.TempDir(), "p.jsonl")
+		if err := os.WriteFile(path, []byte(strings.Join(tt.rows, "\n")), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		data := "{source: " + path + ", size: 0}"
+		sets := append([]string{"task={kind: math}", "reward={correct: 1, wrong: 0}", "train={steps: 1, prompts_per_step: 1, prompts_per_update: 1}",
+			"eval.online.problems=1", "data={train: " + data + ", val: " + data + ", test: " + data + "}", "tokenizer.kind=char"}, tt.sets...)
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: sets})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		_, err = stage.Externals(r)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
