@@ -54,7 +54,20 @@ func ReadImage(ctx context.Context, db *store.DB, run store.Run, digits string) 
 			return b, format, err
 		}
 	}
+	if b, format, err = fromAgents(ctx, db, run, digits); b != nil || err != nil {
+		return b, format, err
+	}
 	return fromSuites(ctx, db, run, digits)
+}
+
+// fromAgents returns an image that an agent brought.
+func fromAgents(ctx context.Context, db *store.DB, run store.Run, digits string) (b []byte, format string, err error) {
+	im, err := db.FindImage(ctx, run.ID, digits)
+	if err != nil || im.Digest.IsZero() || !imageFormat(im.Format) {
+		return nil, "", err
+	}
+	b, err = db.Blobs.Bytes(im.Digest)
+	return b, im.Format, err
 }
 
 // fromAlbum returns an image of an album.

@@ -61,6 +61,21 @@ func TestImagesOfSuites(t *testing.T) {
 	if err != nil || len(list) != 1 || !strings.HasPrefix(string(list[0].Source), "data:image/png;base64,iVBOR") {
 		t.Errorf("embedded %+v, %v", list, err)
 	}
+	brought, err := db.Blobs.PutBytes([]byte("a GIF")) // by an agent
+	must(err)
+	must(db.AddImages(ctx, run.ID, stages[0].ID, []store.Image{{Digest: brought, Format: "gif"}}))
+	must(db.AddImages(ctx, run.ID, stages[0].ID, []store.Image{{Digest: brought, Format: "gif"}}))
+	if b, format, err := ReadImage(ctx, db, run, brought.String()[:8]); string(b) != "a GIF" || format != "gif" || err != nil {
+		t.Errorf("%q, %q, %v", b, format, err)
+	}
+	for _, digits := range []string{"00000000", brought.String()[:7], brought.String()[:7] + "%"} {
+		if b, _, err := ReadImage(ctx, db, run, digits); b != nil || err != nil {
+			t.Errorf("%s: %q, %v", digits, b, err)
+		}
+	}
+	if files, err := db.Artifacts(ctx, run.ID); len(files) > 0 || err != nil {
+		t.Errorf("%+v, %v", files, err)
+	}
 	if b, _, err := fromProblems(line("svg"), digest[:8]); b != nil || err != nil {
 		t.Errorf("an image that may have scripts: %d bytes, %v", len(b), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,18 +15,27 @@ import (
 )
 
 // asker is an agent of two turns. Some episodes it judges itself, and some fail, before the first turn or after.
-type asker struct{}
+//
+// With images it brings some, before the first turn and after.
+type asker struct{ images *toyImages }
 
 func (asker) Episodes() int { return 5 }
 
-func (asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
+func (a asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
 	if e.Seed%13 == 0 {
 		c.AgentVerdict = &rollout.Verdict{Reason: "it never began"}
 		return c, nil
 	}
 	c.Asked = &rollout.Asked{Tokens: []int32{1 + int32(len(e.Problem.ID)+len(e.Problem.Prompt))%4, 2, 3}, Text: "asked"}
+	if a.images != nil {
+		c.Asked.Tokens = append(a.bring(uint64(len(e.Problem.ID))), c.Asked.Tokens...)
+		defer func() { c.NoteImages(a.images.shown) }()
+	}
 	for turn := range 2 {
 		inserted := []int32{4, 1, 2}[:3*turn]
+		if a.images != nil && turn > 0 {
+			inserted = slices.Concat(inserted[:1], a.bring(e.Seed), inserted[1:])
+		}
 		p := e.Params
 		if p.MaxNewTokens -= len(c.Tokens) + len(inserted); p.MaxNewTokens <= 0 {
 			break
@@ -45,6 +55,12 @@ func (asker) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion,
 	return c, nil
 }
 
+// bring returns the tokens of one of 26 images.
+func (a asker) bring(n uint64) []int32 {
+	im, _ := a.images.show(rollout.Picture{Digest: strings.Repeat(string(rune('a'+n%26)), 64)})
+	return []int32{im.First, im.First + 1}
+}
+
 // heeding lets the agent's verdicts stand.
 func heeding(g graderFunc) graderFunc {
 	return func(p *rollout.Problem, c *rollout.Completion) rollout.Verdict {
@@ -60,6 +76,13 @@ func (r *toyRun) withAgent() {
 	r.cfg.Sampling.Agent, r.cfg.Sampling.MaxNewTokens = asker{}, 16
 	r.cfg.VerifyRate, r.cfg.Turns = 1, true
 	r.grade = heeding(r.grade)
+}
+
+// bringing is withAgent with an agent that brings images.
+func (r *toyRun) bringing() {
+	r.illustrate()
+	r.withAgent()
+	r.cfg.Sampling.Agent = asker{r.images}
 }
 
 // Completions of an agent stand behind its own prompts, are verified against the trainer like others, and have its

@@ -3,6 +3,7 @@ package train
 import (
 	"math"
 	"slices"
+	"sync"
 	"testing"
 
 	"exp/kernels"
@@ -10,8 +11,39 @@ import (
 	"exp/train/rollout"
 )
 
-// toyImages are two images: 2×2 tokens, and 1×3.
-type toyImages struct{ vocab, width, deep int }
+// toyImages are two images, 2×2 tokens and 1×3, and those that agents bring, 1×2 each, in the order in which they come.
+type toyImages struct {
+	vocab, width, deep int
+
+	mu      sync.Mutex
+	brought []string // digests
+}
+
+// show gives an image that an agent brings its tokens.
+func (x *toyImages) show(p rollout.Picture) (model.Image, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	at := slices.Index(x.brought, p.Digest)
+	if at < 0 {
+		at, x.brought = len(x.brought), append(x.brought, p.Digest)
+	}
+	return x.at(at), nil
+}
+
+func (x *toyImages) at(n int) model.Image {
+	return model.Image{First: int32(x.vocab + 7 + 2*n), Rows: 1, Columns: 2}
+}
+
+// shown returns the image of a token that an agent brought.
+func (x *toyImages) shown(id int32) (im rollout.ShownImage, ok bool) {
+	n := (int(id) - x.vocab - 7) / 2
+	if int(id) < x.vocab+7 {
+		return im, false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return rollout.ShownImage{Picture: rollout.Picture{Digest: x.brought[n]}, First: x.at(n).First, Tokens: 2}, true
+}
 
 func (x *toyImages) list() [2]model.Image {
 	return [2]model.Image{{First: int32(x.vocab), Rows: 2, Columns: 2}, {First: int32(x.vocab + 4), Rows: 1, Columns: 3}}
@@ -20,6 +52,9 @@ func (x *toyImages) list() [2]model.Image {
 // Of implements model.Images.
 func (x *toyImages) Of(id int32) model.Image {
 	list := x.list()
+	if n := (int(id) - x.vocab - 7) / 2; int(id) >= x.vocab+7 {
+		return x.at(n)
+	}
 	if id < list[1].First {
 		return list[0]
 	}
@@ -29,8 +64,12 @@ func (x *toyImages) Of(id int32) model.Image {
 // Features implements model.Images.
 func (x *toyImages) Features(_ kernels.Backend, im model.Image) []float32 {
 	f := make([]float32, (1+x.deep)*im.Tokens()*x.width)
+	phase := 7 * int(im.First)
+	if own, ok := x.shown(im.First); ok {
+		phase = 1000 + 7*int(own.Digest[0])
+	}
 	for i := range f {
-		f[i] = float32(math.Sin(float64(i+7*int(im.First)))) / 4
+		f[i] = float32(math.Sin(float64(i+phase))) / 4
 	}
 	return f
 }
@@ -40,7 +79,7 @@ func (r *toyRun) illustrate() {
 	pairs := r.model.Head / 2
 	r.model.Images = model.ImageSettings{Sections: [3]int{pairs - 2*(pairs/3), pairs / 3, pairs / 3}, Interleaved: true,
 		Deep: 1}
-	r.images = &toyImages{r.model.Vocab, r.model.Width, 1}
+	r.images = &toyImages{vocab: r.model.Vocab, width: r.model.Width, deep: 1}
 	r.cfg.MaxPromptTokens += 4
 	r.options.MaxTokens = r.model.MaxPositions
 }

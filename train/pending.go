@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -97,11 +98,11 @@ func pendingOf(c *collected) Pending {
 		Groups: c.groups, GreedyTokens: c.greedyTokens}
 	for i := range c.all {
 		t := &c.all[i]
+		done := t.Completion.Named()
 		p.Rows = append(p.Rows, PendingRow{Problem: t.Problem.ID, Sample: t.Sample,
-			Tokens:   littleEndian(t.Completion.Tokens),
-			LogProbs: littleEndian(t.Completion.LogProbs), Entropies: littleEndian(t.Completion.Entropies),
-			Text: ExactText(t.Completion.Text), Finish: t.Completion.Finish, Inserted: t.Completion.Inserted,
-			Asked:   t.Completion.Asked,
+			Tokens:   littleEndian(done.Tokens),
+			LogProbs: littleEndian(done.LogProbs), Entropies: littleEndian(done.Entropies),
+			Text: ExactText(done.Text), Finish: done.Finish, Inserted: done.Inserted, Asked: done.Asked,
 			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
 	}
 	for _, e := range c.events {
@@ -139,6 +140,9 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 			return nil, err
 		}
 		if err := fromLittleEndian(&done.Entropies, r.Entropies); err != nil {
+			return nil, err
+		}
+		if err := t.show(done); err != nil {
 			return nil, err
 		}
 		verdict := r.Verdict.Verdict
@@ -180,4 +184,40 @@ func fromLittleEndian[T int32 | float32](dst *[]T, b []byte) error {
 	}
 	*dst = make([]T, len(b)/4)
 	return binary.Read(bytes.NewReader(b), binary.LittleEndian, *dst)
+}
+
+// show gives the images of a completion from a record, which an agent brought, their tokens here.
+func (t *Trainer) show(c *rollout.Completion) error {
+	return c.Show(func(im rollout.ShownImage) (int32, error) {
+		if t.Show == nil {
+			return 0, errors.New("train: an agent brought an image, and nothing shows it to the model")
+		}
+		x, err := t.Show(im.Picture)
+		if err == nil && x.Tokens() != im.Tokens {
+			err = fmt.Errorf("it has %d tokens here, and %d in the record", x.Tokens(), im.Tokens)
+		}
+		return x.First, err
+	})
+}
+
+// Brought returns the images that agents brought to completions that State holds.
+func (t *Trainer) Brought() (list []rollout.Picture) {
+	add := func(c *rollout.Completion) {
+		for _, im := range c.Brought() {
+			list = append(list, im.Picture)
+		}
+	}
+	for _, c := range t.pending {
+		for i := range c.all {
+			add(c.all[i].Completion)
+		}
+	}
+	if t.tracker != nil {
+		for _, k := range t.tracker.known {
+			if k.last != nil {
+				add(k.last)
+			}
+		}
+	}
+	return list
 }

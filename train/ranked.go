@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/gob"
+	"errors"
 	"fmt"
 
 	"exp/train/ranks"
@@ -35,6 +36,7 @@ func groupOf(g ranks.Group, tensor int) (ranks.Group, error) {
 type dealtSampler struct {
 	rollout.Sampler
 	group ranks.Group
+	show  func(c *rollout.Completion) error // gives images that agents of other ranks brought their tokens here
 }
 
 // draw is one completion that is asked for.
@@ -82,7 +84,7 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 			list = append(list, got[i]...)
 		}
 	}
-	lists, err := share(s.group, list, err)
+	lists, err := s.share(list, err)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +98,28 @@ func (s dealtSampler) Sample(ctx context.Context, reqs []rollout.Request, p roll
 		}
 	}
 	return out, nil
+}
+
+// share returns every rank's completions, by rank.
+func (s dealtSampler) share(list []rollout.Completion, err error) ([][]rollout.Completion, error) {
+	named := make([]rollout.Completion, len(list))
+	for i := range list {
+		named[i] = *list[i].Named()
+	}
+	lists, err := share(s.group, named, err)
+	if err != nil {
+		return nil, err
+	}
+	for r := range lists {
+		if r == s.group.Rank() {
+			lists[r] = list
+			continue
+		}
+		for i := range lists[r] {
+			err = errors.Join(err, s.show(&lists[r][i]))
+		}
+	}
+	return lists, err
 }
 
 // progress returns a function for the number of this rank's completions, which tells done of all ranks'.

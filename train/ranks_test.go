@@ -241,7 +241,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}),
 		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
-		"agent":                  toy(PPO, func(r *toyRun) { r.withAgent() }),
+		"agent":                  toy(PPO, func(r *toyRun) { r.bringing() }),
 		"conversations":          toy(FlowRL, func(r *toyRun) { r.delegates() }),
 		"images":                 toy(FlowRL, func(r *toyRun) { r.illustrate() }),
 		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
@@ -405,13 +405,13 @@ func TestRanksResume(t *testing.T) {
 		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).cfg.Steps = 4 })
 	})
 	t.Run("2 after 3 with an agent", func(t *testing.T) {
-		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.withAgent() })
+		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.bringing() })
 	})
 	t.Run("2 after 3 with several conversations", func(t *testing.T) {
 		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).delegates(); r.cfg.Steps = 4 })
 	})
 	t.Run("2 after 3 that track values, with an agent", func(t *testing.T) {
-		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).withAgent(); r.cfg.Steps = 4 })
+		resumeRanked(t, rankedToy, [2]int{3, 1}, [2]int{2, 1}, func(r *toyRun) { r.tracks(2).bringing(); r.cfg.Steps = 4 })
 	})
 	t.Run("4 in pairs after 4 that share products", func(t *testing.T) {
 		resumeRanked(t, sharedToy, [2]int{4, 4}, [2]int{4, 2})

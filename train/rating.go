@@ -30,8 +30,8 @@ type RaterConfig struct {
 // bit of a Rating depends on which problems are rated in one call, or on the number of ranks.
 type Rater struct{ t *Trainer }
 
-// NewRater makes a Rater. Of p it reads Sampler, Grader, Prompt, Problems, Seed, Ranks, Tensor and Phase, which hears
-// of step 0.
+// NewRater makes a Rater. Of p it reads Sampler, Grader, Prompt, Problems, Seed, Show, Ranks, Tensor and Phase, which
+// hears of step 0.
 func NewRater(c RaterConfig, p Parts) (*Rater, error) {
 	if c.Samples < 1 {
 		return nil, fmt.Errorf("train: %d completions rate no problem", c.Samples)
@@ -46,7 +46,7 @@ func NewRater(c RaterConfig, p Parts) (*Rater, error) {
 		return nil, err
 	}
 	if drawing.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, drawing}
+		t.Sampler = dealtSampler{t.Sampler, drawing, t.show}
 	}
 	if _, err := t.encodePrompts(); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func (t *Trainer) joinRanks() (err error) {
 		t.data = drawing
 	}
 	if drawing.Size() > 1 {
-		t.Sampler = dealtSampler{t.Sampler, drawing}
+		t.Sampler = dealtSampler{t.Sampler, drawing, t.show}
 	}
 	return nil
 }

@@ -277,6 +277,9 @@ func (r *toyRun) start() *Trainer {
 		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait, Agreement: byParity, Answer: afterB,
 		Demonstration: ofA,
 		Recorder:      recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })}
+	if r.images != nil {
+		p.Show = r.images.show
+	}
 	if r.parts {
 		p.Grader = parts{r.grade}
 	}

@@ -208,8 +208,9 @@ func (x *tracker) state(problems []rollout.Problem) (list []Tracked) {
 	for i, k := range x.known {
 		s := Tracked{Problem: problems[i].ID, BetaValue: k.BetaValue}
 		if k.last != nil {
-			s.Tokens, s.LogProbs = littleEndian(k.last.Tokens), littleEndian(k.last.LogProbs)
-			s.Inserted, s.Asked = k.last.Inserted, k.last.Asked
+			last := k.last.Named()
+			s.Tokens, s.LogProbs = littleEndian(last.Tokens), littleEndian(last.LogProbs)
+			s.Inserted, s.Asked = last.Inserted, last.Asked
 		}
 		list = append(list, s)
 	}
@@ -239,6 +240,9 @@ func (t *Trainer) restoreTracker(s State) error {
 		last := &rollout.Completion{Inserted: k.Inserted, Asked: k.Asked}
 		if err := errors.Join(fromLittleEndian(&last.Tokens, k.Tokens),
 			fromLittleEndian(&last.LogProbs, k.LogProbs)); err != nil {
+			return err
+		}
+		if err := t.show(last); err != nil {
 			return err
 		}
 		x.known[at].last = last

@@ -86,6 +86,9 @@ type Parts struct {
 	// Phase, if not nil, is called with the phase of a step and its progress, in completions; total
 	// is 0 if that is unknown. Several goroutines may call it, one at a time.
 	Phase func(step int, phase string, done, total int)
+	// Show gives the tokens of an image that an agent brought, in another process or before a checkpoint; nil: none
+	// did.
+	Show func(im rollout.Picture) (model.Image, error)
 	// AfterStep, if not nil, is called after a step was recorded, for checkpoints and
 	// evaluation. Its error ends the run.
 	AfterStep func(step int) error

@@ -26,8 +26,9 @@ func trace(steps []*Step) string {
 			fmt.Fprintf(&b, "%s %x\n", m.Name, math.Float64bits(m.Value))
 		}
 		for _, t := range s.Trajectories {
-			fmt.Fprintf(&b, "%s %d %v", t.Problem.ID, t.Sample, t.Completion.Tokens)
-			for _, x := range t.Completion.Later() {
+			named := t.Completion.Named()
+			fmt.Fprintf(&b, "%s %d %v", t.Problem.ID, t.Sample, named.Tokens)
+			for _, x := range named.Later() {
 				fmt.Fprintf(&b, " %d %d %v %q", x.Start, x.TextStart, x.Tokens, x.Text)
 			}
 			for _, lp := range t.Completion.LogProbs {

@@ -122,8 +122,8 @@ func (a *app) gc(c *cli.Context, db *store.DB, o keep.Options) error {
 func keptText(plan *keep.Plan, o keep.Options) string {
 	text := "exp gc removes nothing that runs need"
 	if plan.Young > 0 {
-		text += fmt.Sprintf(", and keeps %s younger than %s", quantity.Bytes(plan.Young),
-			quantity.Age(max(keep.Grace, o.OlderThan)))
+		text += fmt.Sprintf(", and keeps %s younger than %s, or than a run that is being executed",
+			quantity.Bytes(plan.Young), quantity.Age(max(keep.Grace, o.OlderThan)))
 	}
 	return text
 }

@@ -145,6 +145,12 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 			t.Rows[i] = append(t.Rows[i], append([]recorded.Conversation{}, s.Later...))
 		}
 	}
+	if tokens && slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Images) > 0 }) {
+		t.Columns = append(t.Columns, cli.Column{Key: "images", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], append([]recorded.Image{}, s.Images...))
+		}
+	}
 }
 
 // sampleQuery turns flags into a query and the name of the suite.

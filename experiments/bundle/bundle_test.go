@@ -297,7 +297,7 @@ func TestLeavingOut(t *testing.T) {
 		t.Error(diff)
 	}
 	whole := read(t, path)
-	for _, text := range []string{"weights of b", "initial weights", "moments", "completions of b", "more weights"} {
+	for _, text := range []string{"weights of b", "initial weights", "moments", "completions of b", "more weights", "image of b"} {
 		if bytes.Contains(whole, []byte(text)) {
 			t.Errorf("%q is in it", text)
 		}
@@ -317,6 +317,17 @@ func TestLeavingOut(t *testing.T) {
 	}
 	if hit, err := to.Hit(context.Background(), stages[1].SID); err != nil || hit != nil {
 		t.Errorf("a stage without its weights is a hit: %v, %v", hit, err)
+	}
+	digits := digestOf("image of b").String()[:8]
+	if im, err := to.FindImage(context.Background(), r.ID, digits); !im.Digest.IsZero() || err != nil {
+		t.Errorf("image %+v, %v", im, err)
+	}
+	path, _ = write(t, from, Options{NoWeights: true}, b)
+	if _, err := load(t, path, to); err != nil { // brings the texts
+		t.Fatal(err)
+	}
+	if im, err := to.FindImage(context.Background(), r.ID, digits); im.Digest != digestOf("image of b") || err != nil {
+		t.Errorf("image %+v, %v", im, err)
 	}
 }
 

@@ -128,6 +128,8 @@ func (m maker) finish(r store.Run) {
 	log := m.blob("log", "text", "log of "+r.Name)
 	storetest.AddArtifact(m.t, m.db, store.Artifact{Run: r.ID, Stage: score.ID, Name: "console.log", Media: "text/plain",
 		Digest: log.Digest, Size: log.Size})
+	image := m.blob("image", "image", "image of "+r.Name)
+	m.must(m.db.AddImages(ctx, r.ID, gen.ID, []store.Image{{Digest: image.Digest, Format: "png"}}))
 	m.must(m.db.AddCheckpoint(ctx, store.Checkpoint{Run: r.ID, Step: 2, Digest: digestOf("c"), Chain: digestOf("chain"), Bytes: 7}))
 	for name, text := range map[string]string{"ckpt/train-1/step-00000002/actor.safetensors": "moments", "model/model.safetensors": "weights of " + r.Name,
 		"model/config.json": "{}", "lock": "held", "model.partial/x": "half"} {

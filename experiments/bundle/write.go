@@ -46,7 +46,8 @@ func (o Options) leftOut() []string {
 
 // leavesOut reports whether a kind of blob is left out.
 func (o Options) leavesOut(kind string) bool {
-	return o.NoWeights && kind == "weights" || o.NoTexts && (kind == "samples" || kind == "completions")
+	return o.NoWeights && kind == "weights" ||
+		o.NoTexts && (kind == "samples" || kind == "completions" || kind == "image")
 }
 
 // BusyError reports a run that is being executed, which cannot be exported whole.

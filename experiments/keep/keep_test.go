@@ -264,6 +264,12 @@ func TestSweepSpares(t *testing.T) {
 			h.must(err)
 			h.Cleanup(func() { l.Release() })
 		}, Options{Budget: -1}, []string{"unfinished", "unreferenced"}},
+		{"a run that began before", func(h *house) {
+			l, err := h.db.LockRun(digest("rid kept"))
+			h.must(err)
+			h.Cleanup(func() { l.Release() })
+			h.must(os.Chtimes(h.db.Blobs.Path(digest("stray")), now.Add(time.Hour), now.Add(time.Hour)))
+		}, Options{Budget: -1, Now: now.Add(48 * time.Hour)}, []string{"unfinished", "unfinished", "deleted runs"}},
 		{"age", func(h *house) {}, Options{Budget: -1, OlderThan: 48 * time.Hour}, nil},
 		{"youth", func(h *house) {}, Options{Budget: -1, Now: now.Add(-23*time.Hour - 30*time.Minute)}, []string{"deleted runs"}},
 		{"restoring", func(h *house) { h.must(h.db.RestoreRun(h.ctx, runOf(h, "gone").ID)) }, Options{Budget: -1}, []string{"unfinished", "unreferenced"}},

@@ -16,7 +16,8 @@ import (
 )
 
 // Grace protects young files that nothing refers to: a process writes a blob first and
-// records it afterwards.
+// records it afterwards. What was written since the first of the processes began that execute runs now is protected as
+// long as it works: a step of training may take longer, and images that agents brought are recorded at its end.
 const Grace = time.Hour
 
 // Kind is the reason why an item can be removed. A budget removes kinds in this order.
@@ -61,7 +62,7 @@ type Plan struct {
 	Items []Item
 	Total int64 // bytes of all files of the store, the database included
 	Over  int64 // bytes above the budget that cannot be freed
-	Young int64 // bytes kept only because they are younger than Grace or Options.OlderThan
+	Young int64 // bytes kept only because they are younger than Grace, Options.OlderThan or a run that is executed
 	opts  Options
 }
 
@@ -75,6 +76,7 @@ type sweep struct {
 	uses  map[ident.Digest][]store.Use
 	kinds map[ident.Digest]string // of recorded blobs
 	files map[ident.Digest]blob.File
+	since time.Time // when the first process that executes a run now began; zero: none does
 	plan  *Plan
 }
 
@@ -118,7 +120,10 @@ func (s *sweep) readRuns(ctx context.Context) error {
 		for i := range runs {
 			r := &runs[i]
 			s.runs[r.ID] = r
-			_, alive := s.db.Alive(r.RID)
+			holder, alive := s.db.Alive(r.RID)
+			if alive && (s.since.IsZero() || holder.Start.Before(s.since)) {
+				s.since = holder.Start
+			}
 			going[r.ID] = deleted && !alive && !s.pinned(r) && s.old(r.Deleted, 0)
 		}
 	}
@@ -227,7 +232,14 @@ func (s *sweep) unfinished() error {
 func (s *sweep) unreferenced() error {
 	for _, d := range s.digests() {
 		f := s.files[d]
-		if len(s.uses[d]) == 0 && s.aged(f.Time, f.Size) {
+		if len(s.uses[d]) > 0 {
+			continue
+		}
+		if !s.since.IsZero() && f.Time.After(s.since) {
+			s.plan.Young += f.Size
+			continue
+		}
+		if s.aged(f.Time, f.Size) {
 			s.add(s.blobItem(Unreferenced, f))
 		}
 	}

@@ -38,6 +38,18 @@ type Completion struct {
 	Inserted   []Span             // parts that tools wrote, in order
 	Agent      bool               // an agent asked the policy, and wrote those parts
 	Later      []Conversation     // of its episode, after the first, in order
+	Images     []Image            // that it brought, in the order in which the conversations show them
+}
+
+// Image is an image that an agent brought. The tokens First to First+Tokens-1 are its, and negative: -Tokens to -1 for
+// the first one.
+type Image struct {
+	Digest string `json:"digest"`
+	Format string `json:"format"`
+	Width  int    `json:"width"`
+	Height int    `json:"height"`
+	First  int32  `json:"first"`
+	Tokens int    `json:"tokens"`
 }
 
 // Conversation begins at a place of a completion: TokenIDs[Start] and Text[TextStart]. Tokens and Text are its prompt.
@@ -111,6 +123,7 @@ type keptText struct {
 	Inserted []Span         `json:"inserted"`
 	Asked    []int32        `json:"asked"`
 	Later    []Conversation `json:"later"`
+	Images   []Image        `json:"images"`
 }
 
 // Completions reads a run's completions with their texts.
@@ -175,6 +188,7 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
 	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
 	out.Components, out.Later, out.Agent = kept.Components, kept.Later, kept.Asked != nil
+	out.Images = kept.Images
 	return out, nil
 }
 

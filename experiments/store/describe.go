@@ -37,7 +37,7 @@ func Descriptions() []Description {
 			"peak_mem": "bytes", "result": "JSON", "status": "done: the original of its sid"}},
 		{"stage_io", "lineage: a stage read (in) or wrote (out) a digest",
 			map[string]string{"size": "bytes; NULL if not a blob"}},
-		{"artifacts", "files for users", map[string]string{"media": "MIME type"}},
+		{"artifacts", "files for users, and images that agents brought", map[string]string{"media": "MIME type"}},
 		{"steps", "one finished step of training", map[string]string{
 			"items": "digest of the problems' ids", "sampled": "digest of the tokens", "logprobs": "digest",
 			"rewards": "digest",

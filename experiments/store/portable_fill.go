@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"strings"
 
 	"exp/experiments/ident"
 )
@@ -81,6 +82,16 @@ func (t *importTable) fillText(row []any) error {
 			t.done.Present[i].Texts = true
 		}
 	}
+	return err
+}
+
+// fillImage gives an existing run an image that it lacks here, if its file comes along.
+func (t *importTable) fillImage(row []any) error {
+	name, _ := row[t.at["name"]].(string)
+	if !strings.HasPrefix(name, imageFolder) || row[t.at["run"]] == nil || row[t.at["stage"]] == nil {
+		return nil
+	}
+	_, err := t.tx.ExecContext(t.ctx, t.statement(1)+` ON CONFLICT DO NOTHING`, row...)
 	return err
 }
 

@@ -151,6 +151,7 @@ func (in *importer) newTable(p portable, rows PortableRows) (*importTable, error
 		"blobs": {"size"}, "stages": {"sid", "status"}, "steps": {"step", "chain"},
 		"samples": {"scope", "step", "item", "k"}, "metrics": {"step", "series", "value"},
 		"stage_io": {"dir", "role", "digest"}, "evals": {"suite", "protocol", "metric"},
+		"artifacts": {"stage", "name"},
 	}[p.name]...)
 	for _, needed := range needed {
 		if _, ok := t.at[needed]; needed != "" && !ok {
@@ -179,6 +180,8 @@ func (t *importTable) add(row []any) error {
 			return t.compareOutput(row)
 		case "evals":
 			return t.noteScore(row)
+		case "artifacts":
+			return t.fillImage(row)
 		case "samples":
 			if err := t.fillText(row); err != nil {
 				return err

@@ -45,25 +45,30 @@ type Options struct {
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool
-	// Images are the images of the problems; nil: the policy reads text alone.
+	// Images are those that requests may show; nil: the policy reads text alone.
 	Images Images
 	// Chat returns the tokens and the text of a chat, which shows images, up to where the policy speaks.
 	Chat func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error)
 	// Reply returns the tokens from the end of a turn that made calls, which a token ended (-1: none did), to where
-	// the policy speaks again after messages.
-	Reply func(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error)
+	// the policy speaks again after messages, which show images, as so many before them.
+	Reply func(end int32, calls []toolcall.Call, list []rollout.Message, before int,
+		images ...rollout.Picture) ([]int32, error)
 	// Text returns the tokens of a text that the policy continues, Inserted of a text behind its turn.
 	Text, Inserted func(text string) ([]int32, error)
 	Piece          func(id int32) []byte
 	Seed           func(root uint64, label string) uint64 // of a turn
 }
 
-// Images are the images that problems show. Programs may show no others: the tokens of these are the same in every
-// process that samples, learns or verifies.
+// Images are the images that problems show, and those that programs bring.
 type Images interface {
-	Describe(encoded []byte) (rollout.Picture, error)
-	Knows(digest string) bool
+	// Take returns the image of a file that a request shows, or an error if the policy cannot read it. From then on
+	// the image has tokens.
+	Take(encoded []byte) (rollout.Picture, error)
+	// File returns the file of an image that a problem shows.
 	File(p rollout.Picture) ([]byte, error)
+	// Shown returns the image that a token belongs to, and whether a program brought it, not a problem; ok is false
+	// for a token of text.
+	Shown(id int32) (im rollout.ShownImage, brought, ok bool)
 }
 
 // Conversations are the conversations of an episode that are learned from.
@@ -237,13 +242,7 @@ func (a *Agent) images() *openai.Images {
 	if a.o.Images == nil {
 		return nil
 	}
-	return &openai.Images{Take: func(encoded []byte) (rollout.Picture, error) {
-		p, err := a.o.Images.Describe(encoded)
-		if err == nil && !a.o.Images.Knows(p.Digest) {
-			err = errors.New("agents may show the images of problems alone, and it is none of them")
-		}
-		return p, err
-	}}
+	return &openai.Images{Take: a.o.Images.Take}
 }
 
 // bodyLimit bounds the bytes of a request.

@@ -147,7 +147,7 @@ func options(prompt ...string) Options {
 			}
 			return bytesOf(text), text, nil
 		},
-		Reply: func(end int32, _ []toolcall.Call, list []rollout.Message) ([]int32, error) {
+		Reply: func(end int32, _ []toolcall.Call, list []rollout.Message, _ int, _ ...rollout.Picture) ([]int32, error) {
 			return bytesOf(fmt.Sprintf("(%d)%s>", end, written(list))), nil
 		},
 		Text: func(text string) ([]int32, error) { return bytesOf(text), nil },

@@ -33,6 +33,8 @@ type said struct {
 // more is what a request adds.
 type more struct {
 	messages []rollout.Message
+	images   []rollout.Picture // that they show
+	before   int               // images that messages before show
 	text     string
 }
 
@@ -98,7 +100,11 @@ func (c *conversation) continued(r *openai.Request) (m more, err error) {
 			return m, fmt.Errorf("messages[%d], of role %s, is not what was said", i, r.Messages[i].Role)
 		}
 	}
-	return more{messages: r.Messages[len(c.said):]}, nil
+	before := 0
+	for _, list := range shown[:len(c.said)] {
+		before += len(list)
+	}
+	return more{messages: r.Messages[len(c.said):], images: r.Images[before:], before: before}, nil
 }
 
 // is reports whether a message repeats what was said. Programs may leave out the thoughts of an answer, and space

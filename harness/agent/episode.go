@@ -111,6 +111,12 @@ func (x *episode) completion() rollout.Completion {
 	}
 	c := rollout.Join(list, min(final, max(0, len(list)-1)))
 	c.Finish = finish
+	if images := x.a.o.Images; images != nil {
+		c.NoteImages(func(id int32) (im rollout.ShownImage, ok bool) {
+			im, brought, _ := images.Shown(id)
+			return im, brought
+		})
+	}
 	return c
 }
 
@@ -322,10 +328,18 @@ func (a *Agent) check(r *openai.Request) error {
 	return nil
 }
 
-// text returns the text of tokens as completions have it.
+// text returns the text of tokens as completions have it, with the names of images.
 func (a *Agent) text(ids []int32) string {
 	var b strings.Builder
 	for _, id := range ids {
+		if a.o.Images != nil {
+			if im, _, ok := a.o.Images.Shown(id); ok {
+				if id == im.First {
+					b.WriteString(im.String())
+				}
+				continue
+			}
+		}
 		b.Write(a.o.Piece(id))
 	}
 	return b.String()
@@ -362,14 +376,11 @@ func (x *strand) next(r *openai.Request) (s step, err error) {
 	case at < 0:
 		return other("an episode is one conversation, in which each request repeats what was said, unless " +
 			"rollout.tools.conversations is last or all")
-	case slices.ContainsFunc(added.messages, func(m rollout.Message) bool { return m.Images() > 0 }):
-		return s, unread(r, errors.New("an image in a message that continues a conversation: agents show images "+
-			"where a conversation begins"))
 	case r.Chat:
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(added.messages, x.a.o.Calls.Channels); err == nil {
 			talk := &x.talks[at].said
-			s.inserted, err = x.a.o.Reply(talk.end, talk.calls(), list)
+			s.inserted, err = x.a.o.Reply(talk.end, talk.calls(), list, added.before, added.images...)
 		}
 	case added.text != "":
 		s.inserted, err = x.a.o.Inserted(added.text)

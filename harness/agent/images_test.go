@@ -9,23 +9,59 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 
 	"exp/harness/dataset"
 	"exp/train/rollout"
+	"exp/train/toolcall"
 )
 
-// files are images of problems, by digest.
-type files map[string][]byte
+// shelf has images of two tokens each, with ids from 1000 on. The first ones are the problems'.
+type shelf struct {
+	own   int
+	list  []rollout.Picture
+	files [][]byte
+}
 
-func (f files) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
-func (f files) Knows(digest string) bool                         { return f[digest] != nil }
-func (f files) File(p rollout.Picture) ([]byte, error) {
-	if !f.Knows(p.Digest) {
-		return nil, errors.New("lost")
+func (s *shelf) place(digest string) int {
+	return slices.IndexFunc(s.list, func(p rollout.Picture) bool { return p.Digest == digest })
+}
+
+// Take implements Images.
+func (s *shelf) Take(encoded []byte) (rollout.Picture, error) {
+	p, err := dataset.Describe(encoded)
+	if err == nil && s.place(p.Digest) < 0 {
+		s.list, s.files = append(s.list, p), append(s.files, encoded)
 	}
-	return f[p.Digest], nil
+	return p, err
+}
+
+// File implements Images.
+func (s *shelf) File(p rollout.Picture) ([]byte, error) {
+	if at := s.place(p.Digest); at >= 0 {
+		return s.files[at], nil
+	}
+	return nil, errors.New("lost")
+}
+
+// Shown implements Images.
+func (s *shelf) Shown(id int32) (im rollout.ShownImage, brought, ok bool) {
+	if id < 1000 {
+		return im, false, false
+	}
+	n := (id - 1000) / 2
+	return rollout.ShownImage{Picture: s.list[n], First: 1000 + 2*n, Tokens: 2}, int(n) >= s.own, true
+}
+
+// tokens returns the tokens of images.
+func (s *shelf) tokens(images []rollout.Picture) (ids []int32) {
+	for _, p := range images {
+		first := int32(1000 + 2*s.place(p.Digest))
+		ids = append(ids, first, first+1)
+	}
+	return ids
 }
 
 // dot returns an image file of a pixel.
@@ -44,22 +80,36 @@ func dot(t *testing.T, shade uint8) (rollout.Picture, []byte) {
 	return pic, b.Bytes()
 }
 
-// Requests show the images of problems where a conversation begins. The same words about another image are another
-// conversation.
+// Requests show the images of problems and others, where a conversation begins and where it goes on. The same words
+// about another image are another conversation. Completions name the images that agents bring in the order in which
+// they show them, whatever ids their tokens have.
 func TestImagesOfConversations(t *testing.T) {
 	a, rawA := dot(t, 10)
 	b, rawB := dot(t, 20)
-	_, rawC := dot(t, 30)
+	c, rawC := dot(t, 30)
 	o := options()
-	o.Images, o.Conversations = files{a.Digest: rawA, b.Digest: rawB}, Last
+	images := &shelf{own: 1, list: []rollout.Picture{a}, files: [][]byte{rawA}}
+	if _, err := images.Take(rawC); err != nil { // another episode brought it
+		t.Fatal(err)
+	}
+	o.Images, o.Conversations = images, All
+	o.MaxConversations = 2
 	var shown []string
-	o.Chat = func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error) {
-		for _, p := range images {
+	var earlier []int // images before those of a reply
+	note := func(list []rollout.Picture) []int32 {
+		for _, p := range list {
 			shown = append(shown, p.Digest)
 		}
-		return bytesOf(written(list)), written(list), nil
+		return images.tokens(list)
 	}
-	x := playedBy(t, o, &policy{says: []string{"yes", "no", "so"}})
+	o.Chat = func(list []rollout.Message, tools json.RawMessage, images ...rollout.Picture) ([]int32, string, error) {
+		return append(note(images), bytesOf(written(list))...), written(list), nil
+	}
+	o.Reply = func(end int32, _ []toolcall.Call, list []rollout.Message, before int, images ...rollout.Picture) ([]int32, error) {
+		earlier = append(earlier, before)
+		return append(note(images), bytesOf(written(list))...), nil
+	}
+	x := playedBy(t, o, &policy{says: []string{"yes", "no", "so", "well"}})
 	user := func(raw []byte) string {
 		return `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` +
 			base64.StdEncoding.EncodeToString(raw) + `"}},{"type":"text","text":"what?"}]}`
@@ -74,16 +124,32 @@ func TestImagesOfConversations(t *testing.T) {
 	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 || shown[1] != b.Digest {
 		t.Errorf("%s, %s; shown %q: the request begins another conversation", got, why, shown)
 	}
-	for _, tt := range []struct {
-		messages []string
-		want     string
-	}{
-		{[]string{user(rawC)}, "messages [0]: content[0]: the image cannot be read: agents may show the images of problems alone, and it is none of them"},
-		{[]string{user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA)}, "messages: an image in a message that continues a conversation"},
-	} {
-		if code, why := x.chat("", tt.messages...); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, tt.want) {
-			t.Errorf("%s %s, want %q", code, why, tt.want)
-		}
+	if code, why := x.chat("", user(rawA), user([]byte("no"))); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, "messages [1]: content[0]: the image cannot be read: it is not an image file") {
+		t.Errorf("%s %s", code, why)
+	}
+	if got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC)); !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
+		t.Errorf("%s, %s; shown %q", got, why, shown)
+	}
+	if !slices.Equal(earlier, []int{1, 1}) { // the problem's, in the first conversation; b, in the second
+		t.Errorf("%d images came before", earlier)
+	}
+	done := x.end()
+	list := done.Brought()
+	if len(list) != 2 || list[0].Digest != b.Digest || list[0].First != 1004 || list[1].Digest != c.Digest || list[1].First != 1002 {
+		t.Fatalf("%+v", list)
+	}
+	if want := a.String() + c.String() + "[user]"; !strings.Contains(done.Text, want) {
+		t.Errorf("%q, want %q in it", done.Text, want)
+	}
+	named := done.Named()
+	if err := named.Check(); err != nil {
+		t.Error(err)
+	}
+	if got := named.Later()[0].Tokens[:3]; !slices.Equal(got, []int32{-2, -1, '['}) {
+		t.Errorf("the second conversation begins with %d", got)
+	}
+	if at := slices.Index(named.Tokens, -4); at < 2 || !slices.Equal(named.Tokens[at-2:at+2], []int32{1000, 1001, -4, -3}) {
+		t.Errorf("%d", named.Tokens)
 	}
 	blind := playedBy(t, options(), &policy{says: []string{"yes"}})
 	if code, why := blind.chat("", user(rawA)); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, "the model reads text alone") {
@@ -96,7 +162,7 @@ func TestTaskWithImages(t *testing.T) {
 	pic, raw := dot(t, 10)
 	lost, _ := dot(t, 11)
 	o := options()
-	o.Images = files{pic.Digest: raw}
+	o.Images = &shelf{list: []rollout.Picture{pic}, files: [][]byte{raw}}
 	a := New(o)
 	defer a.Close()
 	parts := rollout.PartList([]json.RawMessage{json.RawMessage(rollout.ImagePart), rollout.TextPart("what?")})

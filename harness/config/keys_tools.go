@@ -171,7 +171,10 @@ const aboutAgents = `
   broken, and the run ends.
 
   If the problem shows images, they are in messages, as parts image_url with data: URLs, to be
-  passed on. A request may show images of problems, and no others, where a conversation begins.
+  passed on. Messages of users and tools may show other images, too, if the model reads images:
+  as such parts, with PNG, JPEG, WebP, GIF or BMP files, such as a part of one, a plot or a
+  screenshot. They count as tokens (data.image_min_pixels and data.image_max_pixels size them),
+  and are kept in the store once. One that cannot be read gets an error that names its part.
 
   The conversation is the completion. Its first messages are the prompt (at most
   data.max_prompt_tokens); the policy's answers are learned, token by token as they were

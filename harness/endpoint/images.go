@@ -73,16 +73,12 @@ func (x *Model) images() *openai.Images {
 	return &openai.Images{Take: x.picture}
 }
 
-// picture returns the image of a file, or an error if it cannot be decoded. It decodes one at a time: a large one
-// takes hundreds of megabytes.
+// picture returns the image of a file, or an error if it cannot be decoded.
 func (x *Model) picture(encoded []byte) (rollout.Picture, error) {
 	p, err := dataset.Carry(encoded)
-	if err != nil || x.gallery.Knows(p.Digest) {
-		return p, err
+	if err == nil {
+		err = x.gallery.Check(p.Digest, encoded)
 	}
-	x.decoding.Lock()
-	defer x.decoding.Unlock()
-	_, err = x.pictures.Patches(encoded)
 	return p, err
 }
 

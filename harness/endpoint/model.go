@@ -44,7 +44,6 @@ type Model struct {
 	gallery  *vision.Gallery // nil: the model reads text alone
 	tower    *vision.Tower
 	pictures picture.Settings
-	decoding sync.Mutex
 
 	asks   chan *generate.Ask
 	stop   context.CancelFunc

@@ -130,7 +130,7 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 			return x.shortened(), nil
 		}
 		before := x.written
-		ids, err := p.answered(end, nil, list[at+1:next], before, x.next(list[at+1:next])...)
+		ids, err := p.Answered(end, nil, list[at+1:next], before, x.next(list[at+1:next])...)
 		if err != nil {
 			return nil, fmt.Errorf("between messages %d and %d: %w", at+first, next+first, err)
 		}

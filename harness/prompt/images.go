@@ -241,7 +241,7 @@ func (x *ImagePlan) among() string {
 }
 
 // errAsksImages is returned for chats that show images which nobody gives.
-var errAsksImages = errors.New("a message shows an image, and only problems of the data may; send text alone")
+var errAsksImages = errors.New("a message shows an image that nobody gives; send text alone")
 
 // checkShown returns an error if the model cannot read the images of a chat.
 func (p *Prompter) checkShown(list []rollout.Message, images []rollout.Picture) error {

@@ -133,10 +133,10 @@ func TestImagePromptErrors(t *testing.T) {
 		t.Errorf("escaped: %v, %v; want %v", got, err, want)
 	}
 	p := imagePrompter(t, imageTemplate, nil)
-	if _, _, err := p.AskedChat(q.Messages, nil); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
+	if _, _, err := p.AskedChat(q.Messages, nil); err == nil || !strings.Contains(err.Error(), "a message shows an image that nobody gives") {
 		t.Errorf("a program asks with an image: %v", err)
 	}
-	if _, err := p.EncodeChat(q.Messages, nil, true); err == nil || !strings.Contains(err.Error(), "only problems of the data") {
+	if _, err := p.EncodeChat(q.Messages, nil, true); err == nil || !strings.Contains(err.Error(), "a message shows an image that nobody gives") {
 		t.Errorf("a client asks with an image: %v", err)
 	}
 	p.ReadImages(nil)
@@ -180,6 +180,15 @@ func TestAskedImages(t *testing.T) {
 	}
 	if want := "<|im_start|><image 20×10 sha256:aaaaaaaa><image 30×20 sha256:bbbbbbbb><|im_end|><|im_end|>"; text != want {
 		t.Errorf("text %q, want %q", text, want)
+	}
+	// Where a conversation goes on, after the token 259 that ended the turn.
+	got, err = p.Answered(259, nil, shows("<image><|im_end|>", large).Messages, 0, large)
+	want = slices.Concat([]int32{258, 2000, 2001, 2002, 2003, 2004, 2005}, spelled, []int32{259})
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("it goes on: %v, %v; want %v", got, err, want)
+	}
+	if _, err := p.Answered(259, nil, shows("<image>", large).Messages, 0); err == nil || !strings.Contains(err.Error(), "that nobody gives") {
+		t.Errorf("it goes on without the image: %v", err)
 	}
 	if got, err := p.EncodeChat(shows("<pad>").Messages, nil, true); err != nil || !slices.Equal(got, slices.Concat([]int32{258}, pad, []int32{259})) {
 		t.Errorf("without images: %v, %v", got, err)

@@ -155,17 +155,16 @@ func callsValue(calls []toolcall.Call) (json.RawMessage, error) {
 // Reply returns the tokens from the end of a turn, which token end ended (-1: no token), to where the assistant speaks
 // after messages.
 func (p *Prompter) Reply(end int32, list []rollout.Message) ([]int32, error) {
-	return p.Answered(end, nil, list)
+	return p.Answered(end, nil, list, 0)
 }
 
-// Answered is Reply where the turn made calls, which some templates must see before a tool's answer.
-func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message) ([]int32, error) {
-	return p.answered(end, calls, list, 0)
-}
-
-// answered is Answered for messages whose ImageParts stand for images, where so many images came before.
-func (p *Prompter) answered(end int32, calls []toolcall.Call, list []rollout.Message, before int,
+// Answered is Reply where the turn made calls, which some templates must see before a tool's answer. The ImageParts of
+// the messages stand for images, in order; so many came before.
+func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Message, before int,
 	images ...rollout.Picture) ([]int32, error) {
+	if err := p.checkShown(list, images); err != nil {
+		return nil, err
+	}
 	text, mark, err := p.replyText(end, calls, list, before)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,8 @@ type completionRecord struct {
 	db     *store.DB
 	stage  int64 // the stage they belong to (store.Stage.Home)
 	scorer store.Scorer
-	rate   float64 // share of completions to keep
+	rate   float64                            // share of completions to keep
+	images func(list []rollout.Picture) error // records images that agents brought; nil if none did
 	// text returns a problem's prompt as the model reads it; nil: Problem.Prompt.
 	text func(p *rollout.Problem) (string, error)
 	// graded returns what the task's grader reads of a completion; nil, or nil for one: its whole text.
@@ -66,14 +67,17 @@ type keptSample struct {
 	// Later are further conversations of an agent's episode, and Final the number of the one with the last turn.
 	Later []rollout.Later `json:"later,omitempty"`
 	Final int             `json:"final,omitempty"`
+	// Images are those that the agent brought.
+	Images []rollout.ShownImage `json:"images,omitempty"`
 }
 
 // keptOf returns a completion in a pack, with the parts that depend on it alone.
 func keptOf(c *rollout.Completion) keptSample {
+	c = c.Named()
 	k := keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies}
 	var asked *rollout.Asked
 	if k.Inserted, asked = c.Stored(); asked != nil {
-		k.Asked, k.Later, k.Final = asked.Tokens, asked.Later, asked.Final
+		k.Asked, k.Later, k.Final, k.Images = asked.Tokens, asked.Later, asked.Final, asked.Images
 	}
 	return k
 }
@@ -83,7 +87,7 @@ func (k *keptSample) asked() *rollout.Asked {
 	if k.Asked == nil {
 		return nil
 	}
-	return &rollout.Asked{Tokens: k.Asked, Later: k.Later, Final: k.Final}
+	return &rollout.Asked{Tokens: k.Asked, Later: k.Later, Final: k.Final, Images: k.Images}
 }
 
 // basisOf names what a verdict "right" rests on; "" for another verdict.
@@ -160,6 +164,11 @@ func (r *completionRecord) write(s stage.Step) error {
 			of = t.Problem
 		}
 		c := t.Completion
+		if list := picturesOf(c); len(list) > 0 {
+			if err := r.images(list); err != nil {
+				return err
+			}
+		}
 		k := keptOf(c)
 		k.Prompt, k.Graded = promptOf(c, prompt), r.gradedText(c)
 		k.Components, k.Basis = componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)

@@ -125,7 +125,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	if kind == config.Train {
 		rec := x.newStepRecord(row)
 		defer func() { err = errors.Join(err, rec.close()) }()
-		e.Hooks.Step, e.Hooks.Validated = rec.step, rec.validated
+		e.Hooks.Step, e.Hooks.Validated, e.Hooks.Brought = rec.step, rec.validated, rec.texts.images
 		e.Hooks.Save, e.Hooks.Checkpoint, e.Hooks.Pinned = rec.settle, rec.checkpoint, rec.pinned
 		if err := x.start(e, rec); err != nil {
 			return nil, err

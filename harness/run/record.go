@@ -33,7 +33,7 @@ type stepRecord struct {
 func (x *execution) newStepRecord(row store.Stage) *stepRecord {
 	return &stepRecord{x: x, writer: x.DB.NewStepWriter(x.run.ID, x.attempt.ID, metric.Unit),
 		texts: &completionRecord{db: x.DB, stage: row.Home, scorer: x.scorer(trainLabel),
-			rate: x.p.Config.Run.Store.Samples.Train,
+			rate: x.p.Config.Run.Store.Samples.Train, images: x.recordsImages(row),
 			text: x.p.External.Prompter.Text, graded: x.graded}, board: x.openBoard(context.Background())}
 }
 
@@ -238,10 +238,13 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 		}
 		lengths[p.ID] = len(ids)
 	}
-	rate := c.Store.Samples.Eval
+	rate, images := c.Store.Samples.Eval, x.recordsImages(row)
 	pack := x.DB.Blobs.NewPackWriter()
 	var rows []store.Sample
 	for _, s := range ev.Samples {
+		if err := images(picturesOf(&s.Completion)); err != nil {
+			return err
+		}
 		if rate < 1 && float64(ident.Seed(0, "keep/eval/"+eval.SampleLabel(s.ProblemID, s.K))>>11)/(1<<53) >= rate {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // The digests of a step's rollouts depend on every token and log-prob, on where a completion ends, and on the prompts
-// that agents wrote in each of their conversations.
+// that agents wrote in each of their conversations, with the images in them.
 func TestRolloutDigests(t *testing.T) {
 	of := func(list ...rollout.Completion) string {
 		all := make([]*rollout.Completion, len(list))
@@ -29,13 +29,22 @@ func TestRolloutDigests(t *testing.T) {
 		change(c.Asked)
 		return c
 	}
+	shows := func(digest string, first int32) rollout.Completion {
+		c := rollout.Completion{Tokens: []int32{1, first + 1, 2}, LogProbs: []float32{-1, 0, -2}}
+		c.Asked = &rollout.Asked{Tokens: []int32{first, first + 1}, Images: []rollout.ShownImage{
+			{Picture: rollout.Picture{Digest: digest}, First: first, Tokens: 2}}}
+		return c
+	}
+	if of(shows("a", 1000)) != of(shows("a", 2000)) {
+		t.Error("the digests depend on the ids of images that agents brought")
+	}
 	seen := map[string]int{}
 	for i, d := range []string{of(a, b), of(b, a), of(a), of(rollout.Completion{Tokens: []int32{1}, LogProbs: []float32{-1}},
 		rollout.Completion{Tokens: []int32{2, 3}, LogProbs: []float32{-2, -3}}), of(asked, b), of(otherwise, b),
 		of(rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -4}}, b),
 		of(several(func(x *rollout.Asked) {})), of(several(func(x *rollout.Asked) { x.Later[0].Start = 2 })),
 		of(several(func(x *rollout.Asked) { x.Later[0].Tokens = []int32{5, 7} })), of(several(func(x *rollout.Asked) { x.Final = 1 })),
-		of(several(func(x *rollout.Asked) { x.Later = nil }))} {
+		of(several(func(x *rollout.Asked) { x.Later = nil })), of(shows("a", 1000)), of(shows("b", 1000))} {
 		if j, ok := seen[d]; ok {
 			t.Errorf("steps %d and %d have the same digests", j, i)
 		}

@@ -82,7 +82,7 @@ func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err err
 		return err
 	}
 	s.problems = e.rendered(problems, s.label)
-	if err := e.showImages(in, &s.owned, s.problems); err != nil {
+	if err := e.showPlayed(in, &s.owned, s.problems); err != nil {
 		return err
 	}
 	if s.m, err = e.loadModel(in, RoleWeights, model.Heads{LM: true}, false); err != nil {
@@ -177,10 +177,10 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 				"broken, and every score of them would be; evaluate an earlier checkpoint",
 				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
 		}
-		inserted, asked := s.Completion.Stored()
-		line, err := json.Marshal(record{s.ProblemID, s.K, s.Completion.Tokens, s.Completion.LogProbs,
-			s.Completion.Entropies,
-			s.Completion.Text, s.Completion.Finish.String(), inserted, asked, s.Completion.AgentVerdict})
+		c := s.Completion.Named()
+		inserted, asked := c.Stored()
+		line, err := json.Marshal(record{s.ProblemID, s.K, c.Tokens, c.LogProbs, c.Entropies, c.Text,
+			c.Finish.String(), inserted, asked, c.AgentVerdict})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}

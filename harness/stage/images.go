@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"exp/experiments/blob"
 	"exp/experiments/ident"
@@ -24,11 +25,23 @@ import (
 // model of width 2048; the others are computed again.
 const ImageRoom = 2 << 30
 
-// gallery gives models the images of a stage's problems.
+// gallery gives models the images of a stage's problems, and those that agents bring. Problems' images have their ids
+// before any episode is played, so no agent changes them.
 type gallery struct {
 	*vision.Gallery
 	tower *vision.Tower
 	album *blob.Album
+	blobs *blob.Dir // where images that agents bring are kept, each once
+	vocab int32
+
+	mu    sync.RWMutex
+	shown map[int32]shownImage // by first tokens
+}
+
+// shownImage is an image of a gallery.
+type shownImage struct {
+	rollout.ShownImage
+	brought bool // by an agent
 }
 
 func (g *gallery) close() {
@@ -45,6 +58,26 @@ func (e *Env) showImages(in Inputs, owned *closers, lists ...[]rollout.Problem) 
 	if !haveImages(lists...) {
 		return nil
 	}
+	return e.openImages(in, owned, lists...)
+}
+
+// showPlayed is showImages for a stage that samples: if an agent plays episodes with a model that reads images, it may
+// bring some.
+func (e *Env) showPlayed(in Inputs, owned *closers, lists ...[]rollout.Problem) error {
+	if !haveImages(lists...) && !e.agentsBring() {
+		return nil
+	}
+	return e.openImages(in, owned, lists...)
+}
+
+// agentsBring reports whether agents of the run may bring images.
+func (e *Env) agentsBring() bool {
+	key, _ := readsText(e.run())
+	return e.run().Rollout.Tools.Agent() && key == "" && ReadsImages(e.run())
+}
+
+// openImages is showImages, whether there are images or not.
+func (e *Env) openImages(in Inputs, owned *closers, lists ...[]rollout.Problem) error {
 	prompts, err := e.prompter()
 	if err != nil {
 		return err
@@ -98,7 +131,7 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &gallery{}
+	g := &gallery{blobs: e.Blobs, vocab: int32(arch.Vocab), shown: map[int32]shownImage{}}
 	if g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, ImageRoom); err != nil {
 		return nil, err
 	}
@@ -116,9 +149,63 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	return g, nil
 }
 
-// add gives an image its tokens.
+// add gives an image of a problem its tokens, or returns those of one that an agent brought.
 func (g *gallery) add(pic rollout.Picture) (model.Image, error) {
-	return g.Add(pic.Digest, pic.Width, pic.Height, func() ([]byte, error) { return g.File(pic) })
+	return g.note(pic, false, func() ([]byte, error) { return g.File(pic) })
+}
+
+// bring gives an image that an agent brought its tokens. Its file is a blob.
+func (g *gallery) bring(pic rollout.Picture) (model.Image, error) {
+	return g.note(pic, true, func() ([]byte, error) {
+		d, err := ident.ParseDigest(pic.Digest)
+		if err != nil {
+			return nil, err
+		}
+		return g.blobs.Bytes(d)
+	})
+}
+
+// note gives an image tokens unless it has some, and notes which.
+func (g *gallery) note(pic rollout.Picture, brought bool, read func() ([]byte, error)) (model.Image, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	im, err := g.Add(pic.Digest, pic.Width, pic.Height, read)
+	if err != nil {
+		return im, err
+	}
+	if _, known := g.shown[im.First]; !known {
+		pic.Encoded = nil
+		g.shown[im.First] = shownImage{rollout.ShownImage{Picture: pic, First: im.First, Tokens: im.Tokens()}, brought}
+	}
+	return im, nil
+}
+
+// Take implements agent.Images. It keeps the file of an image that no problem shows.
+func (g *gallery) Take(encoded []byte) (rollout.Picture, error) {
+	pic, err := dataset.Describe(encoded)
+	if err != nil || g.Knows(pic.Digest) {
+		return pic, err
+	}
+	if err := g.Check(pic.Digest, encoded); err != nil {
+		return pic, err
+	}
+	if _, err := g.blobs.PutBytes(encoded); err != nil {
+		return pic, err
+	}
+	_, err = g.bring(pic)
+	return pic, err
+}
+
+// Shown implements agent.Images.
+func (g *gallery) Shown(id int32) (im rollout.ShownImage, brought, ok bool) {
+	if id < g.vocab {
+		return im, false, false
+	}
+	first := g.Of(id).First
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	x, ok := g.shown[first]
+	return x.ShownImage, x.brought, ok
 }
 
 // File returns the file of an image.
@@ -132,25 +219,35 @@ func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
 	return g.album.Bytes(pic.Digest)
 }
 
-// Describe is dataset.Describe.
-func (g *gallery) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
+// noImages are the images of a run in which another model than the policy reads prompts, and text alone.
+type noImages struct{ key, what string }
 
-// noImages are the images of a stage whose problems show none.
-type noImages struct{}
-
-func (noImages) Describe(encoded []byte) (rollout.Picture, error) { return dataset.Describe(encoded) }
-func (noImages) Knows(string) bool                                { return false }
-func (noImages) File(rollout.Picture) ([]byte, error) {
-	return nil, errors.New("the stage has no images")
+func (x noImages) Take([]byte) (pic rollout.Picture, err error) {
+	return pic, fmt.Errorf("%s (%s) reads text alone", x.what, x.key)
 }
+
+func (x noImages) File(pic rollout.Picture) ([]byte, error) {
+	return nil, fmt.Errorf("the run has no image %v", pic)
+}
+
+func (x noImages) Shown(int32) (im rollout.ShownImage, brought, ok bool) { return im, false, false }
 
 // askedImages returns the images that agents may show; nil if the model reads text alone.
 func (e *Env) askedImages() agent.Images {
+	if key, what := readsText(e.run()); key != "" && ReadsImages(e.run()) {
+		return noImages{key, what}
+	}
 	if g, ok := e.images.(*gallery); ok {
 		return g
 	}
-	if ReadsImages(e.run()) {
-		return noImages{}
+	return nil
+}
+
+// showsBrought returns the function that gives images that agents brought their tokens, in another process or before;
+// nil if none can.
+func (e *Env) showsBrought() func(rollout.Picture) (model.Image, error) {
+	if g, ok := e.images.(*gallery); ok {
+		return g.bring
 	}
 	return nil
 }
@@ -289,18 +386,24 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 	if !p.HasImages() {
 		return
 	}
-	refuse := func(key, what string) {
+	if key, what := readsText(c); key != "" {
 		bad(key, config.CodeConflict, what+" reads text alone, and problems show images", "data.image_key: none "+
 			"leaves the images out")
 	}
+}
+
+// readsText returns a model of the run other than the policy that has to read its prompts, and reads text alone, and
+// the key that names it; empty: the run has none.
+func readsText(c *config.Run) (key, what string) {
 	switch {
 	case c.Algo.HasTeacher():
-		refuse("algo.reference", "a teacher")
+		return "algo.reference", "a teacher"
 	case len(c.Algo.Teachers) > 0:
-		refuse("algo.teachers", "a teacher")
+		return "algo.teachers", "a teacher"
 	case c.Algo.Prime.HasModel():
-		refuse(processKey, "a process reward model of another folder")
+		return processKey, "a process reward model of another folder"
 	}
+	return "", ""
 }
 
 // validImage returns the function that reports images which the run's model cannot read.

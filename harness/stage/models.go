@@ -24,13 +24,14 @@ const (
 	referencePart = "reference"
 )
 
-// loadModels makes the models that this rank's part in training needs, and returns the one that it
-// samples from.
+// loadModels makes the models that this rank's part in training needs, and what shows them images, and returns the one
+// that it samples from.
 func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers) (drawn *model.Model, err error) {
 	load, err := r.loader(in, owned)
 	if err != nil {
 		return nil, err
 	}
+	parts.Show = r.showsBrought()
 	needs, learns := r.cfg.Needs(), r.crew().Learns
 	heads := model.Heads{LM: true}
 	if needs.LogZ {

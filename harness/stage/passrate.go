@@ -118,7 +118,7 @@ func (r *rater) build(ctx context.Context, in Inputs, owned *closers) (err error
 	if r.problems, err = r.problemsOf(in, RoleTrain); err != nil {
 		return err
 	}
-	if err := r.showImages(in, owned, r.problems); err != nil {
+	if err := r.showPlayed(in, owned, r.problems); err != nil {
 		return err
 	}
 	prompts, err := r.prompter()
@@ -151,7 +151,7 @@ func (r *rater) build(ctx context.Context, in Inputs, owned *closers) (err error
 		train.RaterConfig{Samples: c.Data.PassRate.Samples, Sampling: params, MaxNotGraded: c.Reward.MaxNotGraded},
 		train.Parts{Sampler: engine, Grader: grader, Prompt: prompts.Encode, Problems: r.problems,
 			Seed:  func(label string) uint64 { return ident.Seed(r.Seed, "pass rate/"+label) },
-			Ranks: r.Ranks, Tensor: Everyone(c, r.group().Size()).Tensor, Phase: r.phase})
+			Ranks: r.Ranks, Tensor: Everyone(c, r.group().Size()).Tensor, Phase: r.phase, Show: r.showsBrought()})
 	return err
 }
 

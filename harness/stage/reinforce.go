@@ -180,20 +180,20 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 }
 
 // trainingProblems reads the problems to train on, and prepares their images and the validations'.
-func (r *reinforcement) trainingProblems(in Inputs, owned *closers) ([]rollout.Problem, error) {
-	problems, err := r.problemsOf(in, RoleTrain)
+func (e *Env) trainingProblems(in Inputs, owned *closers) ([]rollout.Problem, error) {
+	problems, err := e.problemsOf(in, RoleTrain)
 	if err != nil {
 		return nil, err
 	}
 	lists := [][]rollout.Problem{problems}
-	if _, ok := in[RoleVal]; ok && ReadsImages(r.run()) {
-		val, err := r.problemsOf(in, RoleVal)
+	if _, ok := in[RoleVal]; ok && ReadsImages(e.run()) {
+		val, err := e.problemsOf(in, RoleVal)
 		if err != nil {
 			return nil, err
 		}
 		lists = append(lists, val)
 	}
-	return problems, r.showImages(in, owned, lists...)
+	return problems, e.showPlayed(in, owned, lists...)
 }
 
 // buildReward makes what rewards completions.
@@ -342,11 +342,13 @@ func detOf(s *train.Step) ident.Det {
 
 // RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order. Prompts that
 // agents wrote are among the tokens, after their negative lengths; prompts of further conversations come last, each
-// with the place where it starts, and then the number of the final one.
+// with the place where it starts, and then the number of the final one. Images that agents brought follow, each with
+// the number of its tokens and its digest, as text: the ids of their tokens say only which of them they are of.
 func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 	var ids []int32
 	var values []float32
 	for _, c := range all {
+		c = c.Named()
 		if c.Asked != nil {
 			ids = append(append(ids, -int32(len(c.Asked.Tokens))), c.Asked.Tokens...)
 		}
@@ -356,6 +358,12 @@ func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 		}
 		if len(c.Later()) > 0 {
 			ids = append(ids, int32(c.Asked.Final))
+		}
+		for _, im := range c.Brought() {
+			ids = append(ids, int32(im.Tokens))
+			for _, char := range []byte(im.Digest) {
+				ids = append(ids, int32(char))
+			}
 		}
 		values = append(values, c.LogProbs...)
 	}
@@ -393,6 +401,11 @@ func (r *reinforcement) afterStep(step int) error {
 func (r *reinforcement) checkpoint() error {
 	if r.Hooks.Save != nil && r.leads() {
 		if err := r.Hooks.Save(); err != nil {
+			return err
+		}
+	}
+	if r.Hooks.Brought != nil && r.leads() {
+		if err := r.Hooks.Brought(r.trainer.Brought()); err != nil {
 			return err
 		}
 	}

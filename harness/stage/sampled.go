@@ -136,7 +136,7 @@ func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completio
 	for i, at := range places {
 		list[i] = Repeated{had[i].ProblemID, had[i].K, ident.Sum(recorded[at]), ident.Sum(lines[i]), ""}
 		if list[i].Want != list[i].Got {
-			list[i].Field = firstDifference(had[i].Completion, got[i].Completion)
+			list[i].Field = firstDifference(had[i].Completion, *got[i].Completion.Named())
 		}
 	}
 	return list, nil
@@ -160,13 +160,10 @@ type Redrawn struct {
 // returns them in order. That policy sampled step after+1+rollout.staleness; the one that training started from also
 // sampled all earlier steps.
 func SampleRollouts(ctx context.Context, e *Env, in Inputs, after int, list []Rollout) ([]Redrawn, error) {
-	problems, err := e.problemsOf(in, RoleTrain)
-	if err != nil {
-		return nil, err
-	}
 	var owned closers
 	defer owned.close()
-	if err := e.showImages(in, &owned, problems); err != nil {
+	problems, err := e.trainingProblems(in, &owned)
+	if err != nil {
 		return nil, err
 	}
 	prompts, err := e.prompter()

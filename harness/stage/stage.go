@@ -22,6 +22,7 @@ import (
 	"exp/train/model"
 	"exp/train/ranks"
 	"exp/train/rl"
+	"exp/train/rollout"
 )
 
 // Roles of inputs and outputs. The files of a merged model have their names as roles.
@@ -152,6 +153,9 @@ type Hooks struct {
 	// Save is called before each checkpoint of training is written: the steps up to it must be in the
 	// record, since training that continues from the checkpoint does not repeat them.
 	Save func() error
+	// Brought is called before each checkpoint of training, with the images that agents brought to completions that it
+	// holds; the checkpoint names them, and needs their files.
+	Brought func(list []rollout.Picture) error
 	// Checkpoint is called for each checkpoint on disk.
 	Checkpoint func(dir string, step int, chain ident.Digest) error
 	// Resumed receives the step whose checkpoint training continues from. Without it people are

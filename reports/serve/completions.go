@@ -50,7 +50,7 @@ type completionRow struct {
 	Finish         string
 	Answer, Reason string
 	Prompt, Text   string
-	Images         []shownImage    // in Prompt
+	Images         []shownImage    // in Prompt, and in what an agent said
 	Turns          []recorded.Part // Text where others wrote parts of it; nil: they did not
 	Spans          []wordSpan      // of Text, with what another run's has not; nil: not compared
 	Agent          bool            // an agent said those parts
@@ -218,7 +218,7 @@ func (s *Server) completionRows(
 	for i := range list {
 		c := &list[i]
 		row := rowOf(c)
-		row.Images = imagesIn(run, c.Prompt)
+		row.Images = imagesIn(run, c.Prompt+saidToPolicy(c))
 		row.Here = href(base, url.Values{"suite": {c.Suite}, "item": {c.Item}})
 		row.Others = href("/problems", url.Values{"sel": {run.RID.String()[:selDigits]}, "suite": {c.Suite},
 			"item": {c.Item}})
@@ -258,6 +258,17 @@ func rowOf(c *recorded.Completion) completionRow {
 		row.Parts = append(row.Parts, fact{Name: name, Text: quantity.Fixed(c.Components[name], 2)})
 	}
 	return row
+}
+
+// saidToPolicy returns what others than the policy wrote after the first prompt.
+func saidToPolicy(c *recorded.Completion) string {
+	var b strings.Builder
+	for _, p := range c.Parts() {
+		if p.Tool || p.Prompt {
+			b.WriteString(p.Text)
+		}
+	}
+	return b.String()
 }
 
 func verdictClass(verdict string) string {

@@ -9,7 +9,8 @@ import (
 // Batch is a packed batch of sequences on the host. Sequence s is
 // Tokens[Offsets[s]:Offsets[s+1]]: a prompt of Prompt[s] ≥ 1 tokens, then the completion.
 // Completion tokens are the scored ones: row r of every [R] result belongs to the r-th
-// completion token of the batch, and comes from the position before it.
+// completion token of the batch, and comes from the position before it. Tokens of images among them have the log-prob
+// of token 0, and their gradients must be 0.
 //
 // Neighbours with the same number in Group have the same prompt, which is computed only
 // once. That changes no bit of a sequence's forward pass, but gradients round

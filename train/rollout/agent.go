@@ -31,6 +31,8 @@ type Asked struct {
 	// on its own prompt and on what came before in it, and not on other conversations.
 	Later []Later `json:"later,omitempty"`
 	Final int     `json:"final,omitempty"` // number of the conversation with the last turn, from 0
+	// Images are those that the agent brought, in the order in which the conversations first show them.
+	Images []ShownImage `json:"images,omitempty"`
 }
 
 // Later is a conversation after the first. It has the completion's tokens from Start up to where the next one starts.

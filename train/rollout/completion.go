@@ -197,7 +197,8 @@ func (s *storedPlaces) place(x *int) {
 }
 
 // Check returns an error unless the inserted parts and the conversations are in order: each part lies within one
-// conversation, has a token and is followed by a sampled one, and each conversation has a prompt and a token.
+// conversation, has a token and is followed by a sampled one, and each conversation has a prompt and a token. The
+// tokens of images that an agent brought must be of images that it names.
 func (c *Completion) Check() error {
 	inserted, later := c.Inserted, c.Later()
 	at, text := 0, 0
@@ -227,7 +228,7 @@ func (c *Completion) Check() error {
 	if a := c.Asked; a != nil && (a.Final < 0 || a.Final > len(a.Later)) {
 		return fmt.Errorf("conversation %d is said to be the final one of %d", a.Final+1, 1+len(a.Later))
 	}
-	return nil
+	return c.checkImages()
 }
 
 // notBetween is the error of a part.

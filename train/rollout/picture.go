@@ -18,6 +18,9 @@ type Picture struct {
 	Encoded []byte `json:"encoded,omitempty"`
 }
 
+// digestDigits is the length of a digest.
+const digestDigits = 64
+
 // ImageMark stands for an image in the text of a user's message, as in the files of verl and LLaMA-Factory.
 const ImageMark = "<image>"
 

@@ -27,6 +27,8 @@ type Gallery struct {
 	kept     []*shown // with features, the one used last at the end
 	held     int      // bytes of them
 	keeping           // of images that are not needed for ever
+
+	decoding sync.Mutex // of Check
 }
 
 // shown is an image and, while they are kept, its features.
@@ -85,6 +87,18 @@ func (g *Gallery) add(digest string, width, height int, read func() ([]byte, err
 	g.next += n
 	g.images, g.byDigest[digest] = append(g.images, x), x
 	return x, nil
+}
+
+// Check returns an error if the file of an image cannot be decoded for the model; digest is the file's. It decodes one
+// at a time: a large image takes hundreds of megabytes. One that the gallery has is not decoded.
+func (g *Gallery) Check(digest string, encoded []byte) error {
+	if g.Knows(digest) {
+		return nil
+	}
+	g.decoding.Lock()
+	defer g.decoding.Unlock()
+	_, err := g.settings.Patches(encoded)
+	return err
 }
 
 // Of returns the image that a token belongs to. It panics if there is none.

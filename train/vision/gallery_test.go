@@ -207,6 +207,25 @@ func TestGalleryReportsUnreadableImages(t *testing.T) {
 	}
 }
 
+// A file is decoded before an image gets ids; that of a known image is not decoded again.
+func TestGalleryChecksFiles(t *testing.T) {
+	g := NewGallery(100, small(), nil, 0)
+	whole := drawing(t, 8, 8, 1)
+	broken := whole[:len(whole)/2]
+	if err := g.Check("a", whole); err != nil {
+		t.Error(err)
+	}
+	if err := g.Check("b", broken); err == nil || !strings.Contains(err.Error(), "PNG") {
+		t.Errorf("half a file: %v", err)
+	}
+	if _, err := g.Add("b", 8, 8, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Check("b", broken); err != nil {
+		t.Errorf("a known image: %v", err)
+	}
+}
+
 // Goroutines with backends of their own share a gallery, its tower and what they compute.
 func TestGalleryIsShared(t *testing.T) {
 	c := tiny(Qwen25VL)
