@@ -110,7 +110,8 @@ func TestDemonstrationsTeach(t *testing.T) {
 	}
 }
 
-// The objective of a mini-batch is that of its rows without demonstrations, with the denominators of all, and the term.
+// The objective of a mini-batch has the losses of its rows without demonstrations, by the denominators of all, and the
+// term.
 func TestDemonstrationObjective(t *testing.T) {
 	c := toyConfig(GRPO)
 	demonstrated(&c)

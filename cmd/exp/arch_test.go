@@ -57,7 +57,7 @@ func lawOfTheTree() law {
 	}
 }
 
-// inspection is what is wrong with this module's sources.
+// inspection lists what breaks the rules in this module's sources.
 type inspection struct {
 	files                    int
 	unlawful, lines, lengths []string

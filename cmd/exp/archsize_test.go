@@ -73,7 +73,7 @@ func TestFunctionLength(t *testing.T) {
 	}
 }
 
-// longBodies also names what is allowed to be long and is not.
+// longBodies also names functions that may be long and are short.
 func longBodies(files []*goFile, allowed map[string]string) (long []string) {
 	for _, f := range files {
 		for _, d := range f.syntax.Decls {

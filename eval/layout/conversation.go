@@ -67,7 +67,7 @@ func Conversations(all iter.Seq2[rows.Row, error], images *Images) (list []Conve
 	return list, nil
 }
 
-// begun returns a conversation with a row's place, id, tools and images, of which none is shown yet.
+// begun returns a conversation with a row's place, id, tools and images; it shows none yet.
 func begun(r rows.Row, x *Images) (c Conversation, err error) {
 	if x == nil {
 		err = textOnly(r)

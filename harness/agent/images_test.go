@@ -95,7 +95,7 @@ func TestImagesOfConversations(t *testing.T) {
 	o.Images, o.Conversations = images, All
 	o.MaxConversations = 2
 	var shown []string
-	var earlier []int // images before those of a reply
+	var earlier []int // images before a reply
 	note := func(list []rollout.Picture) []int32 {
 		for _, p := range list {
 			shown = append(shown, p.Digest)

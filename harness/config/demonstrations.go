@@ -7,7 +7,7 @@ import (
 	"exp/train/rl"
 )
 
-// demonstrationKeys are those of demonstrations in groups.
+// demonstrationKeys set demonstrations in groups.
 func demonstrationKeys(token []Clause) []Key {
 	return block(token, at(Train), []Key{
 		{Path: "algo.demonstrations.weight", Kind: Float, Default: byKind("algo.demonstrations.weight", is(0.0)),

@@ -14,7 +14,7 @@ import (
 type ImageReader struct {
 	// Pad is the token that the chat template writes for an image.
 	Pad int32
-	// Before and After are tokens around those of each image that the template does not write (InternVL).
+	// Before and After are tokens around each image that the template does not write (InternVL).
 	Before, After []int32
 	// Size returns the rows and columns of an image's tokens, from its size in pixels.
 	Size interface {

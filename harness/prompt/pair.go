@@ -19,7 +19,7 @@ type PairPlan struct {
 	// Same are the pairs left out because their answers have the same tokens, Long because of prefer.max_tokens.
 	Same int `json:"same,omitempty"`
 	Long int `json:"long,omitempty"`
-	// Images are those that the pairs show, those of a prompt counted once; nil: none.
+	// Images are what the pairs show, a prompt counted once; nil: nothing.
 	Images *ImagePlan `json:"images,omitempty"`
 	// Chosen and Rejected are the sides of the first pair, as the model reads them.
 	Chosen   []ConversationPart `json:"chosen"`

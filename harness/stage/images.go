@@ -149,7 +149,7 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	return g, nil
 }
 
-// add gives an image of a problem its tokens, or returns those of one that an agent brought.
+// add gives an image of a problem its tokens, or returns the tokens of one that an agent brought.
 func (g *gallery) add(pic rollout.Picture) (model.Image, error) {
 	return g.note(pic, false, func() ([]byte, error) { return g.File(pic) })
 }

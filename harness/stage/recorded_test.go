@@ -155,7 +155,7 @@ func TestRecordedIdentity(t *testing.T) {
 		t.Error("the same rollouts under another name in another layout are another run")
 	}
 	if a, b := rid("c.jsonl", `{"id": "x", "response": "1+2", "finish": "stop"}`), rid("d.jsonl", `{"id": "x", "response": "1+2", "finish": "shown"}`); a != b {
-		t.Error("a demonstration of another run is no completion like others")
+		t.Error("a demonstration of another run counts as something else than a completion")
 	}
 	if b := rid("a.jsonl", `{"id": "x", "response": "1+2", "logprobs": [-1, -2.5, -0.25]}`); a == b {
 		t.Error("other log-probs are the same run")

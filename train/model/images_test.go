@@ -187,7 +187,7 @@ func TestDeepFeatures(t *testing.T) {
 	}
 }
 
-// Images within a completion are read as in a prompt: the tokens behind them have the same log-probs, and those of the
+// Images within a completion are read as in a prompt: the tokens behind them have the same log-probs, and tokens of
 // images, which nobody draws, have finite ones.
 func TestImagesInCompletions(t *testing.T) {
 	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {

@@ -207,7 +207,7 @@ func TestGalleryReportsUnreadableImages(t *testing.T) {
 	}
 }
 
-// A file is decoded before an image gets ids; that of a known image is not decoded again.
+// A file is decoded before an image gets ids; a known image's is not decoded again.
 func TestGalleryChecksFiles(t *testing.T) {
 	g := NewGallery(100, small(), nil, 0)
 	whole := drawing(t, 8, 8, 1)

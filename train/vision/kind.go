@@ -13,7 +13,7 @@ const (
 
 // traits are what all towers of a kind have. names.go has their maps and norms.
 type traits struct {
-	activations []string // of which one is in feed-forward blocks
+	activations []string // one of them is in feed-forward blocks
 	layerNorms  bool     // norms of blocks are LayerNorms, with biases, not RMSNorms
 	turned      bool     // rotary positions turn queries and keys by row and column
 	windows     bool     // some layers attend within windows

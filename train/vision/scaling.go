@@ -54,7 +54,7 @@ func (s *scaling) load(be kernels.Backend) {
 	be.Sync()
 }
 
-// scale multiplies rows of x [rows,C], those of a step, by factors [C]; none are empty.
+// scale multiplies rows of x [rows,C], the rows of a step, by factors [C]; none are empty.
 func (s *scaling) scale(be kernels.Backend, x, factors kernels.Buffer) {
 	if factors.Empty() {
 		return

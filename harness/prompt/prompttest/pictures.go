@@ -83,7 +83,7 @@ func PictureFolder(t *testing.T, conf string) string {
 	files := map[string]string{"config.json": conf, "preprocessor_config.json": PictureProcessor,
 		"chat_template.jinja": pictureTemplate, "generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`}
 	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
-	if conf == TiledPictureConfig { // whose image processor writes what is around an image
+	if conf == TiledPictureConfig { // whose image processor writes the tokens around an image
 		files["preprocessor_config.json"] = tiledProcessor
 		files["chat_template.jinja"] = strings.Replace(pictureTemplate, picturePlace, "<pad>", 1)
 		files["tokenizer_config.json"] = `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
