@@ -266,6 +266,10 @@ func TestFilterBounds(t *testing.T) {
 		}
 		return g
 	}
+	demonstrated := func(g []Trajectory) []Trajectory {
+		g[0].Completion.Finish = rollout.FinishShown
+		return g
+	}
 	bounds := Filter{By: FilterCorrect, Low: 0.2, High: 0.8}
 	for _, tt := range []struct {
 		f     Filter
@@ -274,7 +278,9 @@ func TestFilterBounds(t *testing.T) {
 	}{
 		{bounds, group(1, 4, 0, 0), true}, {bounds, group(4, 1, 0, 0), true}, // the bounds themselves pass
 		{bounds, group(1, 5, 0, 0), false}, {bounds, group(5, 1, 0, 0), false},
-		{bounds, group(1, 4, 3, 0), true},                              // those without a verdict do not count
+		{bounds, group(1, 4, 3, 0), true},               // those without a verdict do not count
+		{bounds, demonstrated(group(5, 1, 0, 0)), true}, // nor does a demonstration
+		{bounds, demonstrated(group(1, 4, 0, 0)), false},
 		{Filter{By: FilterCorrect, High: 1}, group(4, 0, 0, 0), false}, // all alike
 		{Filter{By: FilterScore, Low: 0.2, High: 0.8}, group(1, 9, 0, 0), true},
 		{Filter{By: FilterScore, Complete: true}, group(1, 1, 0, 1), false},

@@ -115,7 +115,7 @@ func (t *Trainer) collect(ctx context.Context, step int, clock *stopwatch) (*col
 	train := got.train(c.Samples)
 	got.metrics = append(t.filterMetrics(got, float64(passed)/float64(groups), &spreads), self.metrics()...)
 	if c.Overlong.Buffer > 0 {
-		got.metrics = append(got.metrics, overlongMetrics(train, c.Overlong)...)
+		got.metrics = append(got.metrics, overlongMetrics(withoutShown(train), c.Overlong)...)
 	}
 	if err := t.findBaselines(ctx, step, got, train, clock); err != nil {
 		return nil, err

@@ -87,16 +87,16 @@ func (t *Trainer) demonstrations(step int, problems []int, events *[]Event) (map
 // isShown reports whether the trajectory is a demonstration.
 func (tr *Trajectory) isShown() bool { return tr.Completion.Finish == rollout.FinishShown }
 
-// sampledOnes returns the trajectories that a policy sampled.
-func sampledOnes(all []Trajectory) []Trajectory {
+// withoutShown returns the trajectories without demonstrations.
+func withoutShown(all []Trajectory) []Trajectory {
 	if !slices.ContainsFunc(all, func(tr Trajectory) bool { return tr.isShown() }) {
 		return all
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(tr Trajectory) bool { return tr.isShown() })
 }
 
-// ofPolicies returns the batch of the rows that a policy sampled.
-func (b *batch) ofPolicies() *batch {
+// withoutShown returns the batch without demonstrations.
+func (b *batch) withoutShown() *batch {
 	var index []int
 	for i, tr := range b.traj {
 		if !tr.isShown() {

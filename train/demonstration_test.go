@@ -30,6 +30,7 @@ func TestDemonstrations(t *testing.T) {
 	for i := range steps {
 		r := newToyRun(t, GRPO, 1)
 		r.cfg.Steps, r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate, r.cfg.VerifyRate = 1, 8, 8, 1
+		r.cfg.TopEntropy, r.cfg.Overlong = 0.25, rl.Overlong{MaxResponse: 6, Buffer: 4, Penalty: 1}
 		if i == 1 {
 			demonstrated(&r.cfg)
 		}
@@ -59,14 +60,27 @@ func TestDemonstrations(t *testing.T) {
 	if shown < 2 {
 		t.Fatalf("%d demonstrations", shown)
 	}
-	correct := 0.0
+	var correct, over float64
+	var entropies []float64
 	for _, x := range own {
 		if x.Verdict.Correct {
 			correct++
 		}
+		if len(x.Completion.Tokens) > 2 {
+			over++
+		}
+		for _, h := range x.Completion.Entropies {
+			entropies = append(entropies, float64(h))
+		}
 	}
-	if got, want := metric(t, steps[1], "train/accuracy"), correct/float64(len(own)); math.Abs(got-want) > 1e-15 {
-		t.Errorf("accuracy %v, want %v", got, want)
+	b, stats := newBatch(own, rl.Overlong{}, nil), rl.CorrectionStats{}
+	rl.Correct(nil, b.mask, b.old, b.roll, b.mask, b.rows, rl.Correction{}, &stats)
+	for _, want := range append(stats.Metrics(), rl.Metric{Name: "train/accuracy", Value: correct / float64(len(own))},
+		rl.Metric{Name: "train/overlong", Value: over / float64(len(own))},
+		rl.Metric{Name: "actor/entropy_threshold", Value: quantile(entropies, 0.75)}) {
+		if got := metric(t, steps[1], want.Name); math.Abs(got-want.Value) > 1e-15 {
+			t.Errorf("%s is %v, want %v", want.Name, got, want.Value)
+		}
 	}
 	event := ""
 	for _, e := range steps[1].Events {
@@ -74,6 +88,57 @@ func TestDemonstrations(t *testing.T) {
 	}
 	if want := "no-demonstration step 1: of 8 problems "; !strings.Contains(event, want) || !strings.Contains(event, "one of more than 6 tokens") {
 		t.Errorf("events %q, want %q", event, want)
+	}
+}
+
+// A demonstration may have as many tokens as a completion.
+func TestLongestDemonstration(t *testing.T) {
+	tr := &Trainer{Parts: Parts{Problems: []rollout.Problem{{Prompt: "A"}}, Demonstration: ofA}}
+	for limit, want := range map[int]int{2: 0, 3: 1} {
+		tr.cfg.Sampling.MaxNewTokens = limit
+		var events []Event
+		list, err := tr.demonstrations(1, []int{0}, &events)
+		if err != nil || len(list) != want || len(events) != 1-want {
+			t.Errorf("at most %d tokens: %v, %v, %v", limit, list, events, err)
+		}
+	}
+}
+
+// Every step compares a row of the sampler with the trainer, and a step whose only verdicts are of demonstrations goes
+// on.
+func TestVerifySampledRows(t *testing.T) {
+	r := newToyRun(t, GRPO, 1)
+	demonstrated(&r.cfg)
+	r.cfg.VerifyRate = 1e-3
+	tr := r.start()
+	got, err := tr.collect(t.Context(), 1, newStopwatch(tr.Clock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := got.batch(r.cfg)
+	for i, x := range b.traj {
+		if !x.isShown() {
+			b.roll[b.rows[i]]++
+		}
+	}
+	for i := range b.traj {
+		if tr.verify(b, i+1) == nil {
+			t.Errorf("step %d compares no sampled row", i+1)
+		}
+	}
+
+	r = newToyRun(t, GRPO, 1)
+	demonstrated(&r.cfg)
+	r.cfg.Steps, r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 1, 8, 8
+	r.grade = func(_ *rollout.Problem, c *rollout.Completion) (v rollout.Verdict) {
+		if c.Finish == rollout.FinishShown {
+			v.Status = rollout.Graded
+		}
+		return v
+	}
+	r.run()
+	if got := metric(t, r.steps[0], "train/not_graded"); got != 1 {
+		t.Errorf("not graded: %v", got)
 	}
 }
 
@@ -115,7 +180,8 @@ func TestDemonstrationsTeach(t *testing.T) {
 func TestDemonstrationObjective(t *testing.T) {
 	c := toyConfig(GRPO)
 	demonstrated(&c)
-	c.Settings, c.SFTWeight = listed(c), 0.1
+	c.Settings, c.SFTWeight, c.EntropyCoef = listed(c), 0.1, 0.1
+	c.Distill = rl.Distillation{Coef: 1, Max: math.Inf(1), Floor: math.Inf(-1)}
 	traj := []Trajectory{
 		{Problem: &rollout.Problem{}, Completion: &rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -2}}},
 		{Problem: &rollout.Problem{}, Completion: &rollout.Completion{Tokens: []int32{3, 4, 0}, LogProbs: []float32{-1, -3, -2}, Finish: rollout.FinishShown}},
@@ -125,22 +191,41 @@ func TestDemonstrationObjective(t *testing.T) {
 	}
 	b := newBatch(traj, rl.Overlong{}, nil)
 	copy(b.adv, []float32{-0.5, -0.5, 0.5, 0.5, 0.5})
-	b.ref = slices.Repeat([]float32{-1.5}, 5)
+	b.ref, b.mask[4] = slices.Repeat([]float32{-1.5}, 5), false
 	tr := &Trainer{cfg: c}
 	loss := tr.newLoss(b, "")
-	g := gradients{logProb: make([]float32, 5), entropy: make([]float32, 5)}
-	loss.add(b.part(0, 2, b.old), []float32{1, 1, 1, 1, 1}, nil, rl.Taught{}, g)
+	g := gradients{logProb: make([]float32, 5), entropy: make([]float32, 5), student: make([]float32, 5)}
+	for row := range 2 { // each a micro-batch
+		lo, hi := b.rows[row], b.rows[row+1]
+		student := slices.Repeat([]float32{-1}, hi-lo)
+		taught := rl.Taught{K: 1, Teacher: make([]float32, hi-lo), Student: student}
+		loss.add(b.part(row, row+1, b.old[lo:hi]), slices.Repeat([]float32{1}, hi-lo), nil, taught,
+			gradients{logProb: g.logProb[lo:hi], entropy: g.entropy[lo:hi], student: g.student[lo:hi]})
+	}
 
 	for i, lp := range []float64{-1, -2, -1, -3, -2} {
-		// PPO at ratio 1, k3 at distance d to the reference, NLL over two tokens of right completions; means over five.
+		// PPO at ratio 1, k3 at distance d to the reference, NLL over two tokens of right completions; means over four.
 		d := -1.5 - lp
-		want := 0.5/5 + 0.01*(1-math.Exp(d))/5 - 0.1/2
+		want, one := 0.5/4+0.01*(1-math.Exp(d))/4-0.1/2, float32(1)
 		if i >= 2 {
 			p := math.Exp(lp)
-			want = -0.5 / 5 * p * 0.1 / ((p + 0.1) * (p + 0.1))
+			want = -0.5 / 4 * p * 0.1 / ((p + 0.1) * (p + 0.1))
+		}
+		if !b.mask[i] {
+			want, one = 0, 0
 		}
 		if math.Abs(float64(g.logProb[i])-want) > 1e-7 {
 			t.Errorf("derivative %d is %v, want %v", i, g.logProb[i], want)
+		}
+		if g.entropy[i] != -0.025*one || g.student[i] != -0.25*one {
+			t.Errorf("token %d: derivatives %v of the entropy, %v of the teacher's token", i, g.entropy[i],
+				g.student[i])
+		}
+	}
+	for _, m := range loss.metrics() {
+		want := (math.Exp(-1) + math.Exp(-3)) / 2
+		if m.Name == "actor/demonstration_prob" && math.Abs(m.Value-want) > 1e-7 {
+			t.Errorf("%s is %v, want %v", m.Name, m.Value, want)
 		}
 	}
 }
@@ -166,6 +251,15 @@ func TestDemonstrationsRefused(t *testing.T) {
 		change(r)
 		r.cfg.Process.PromptsPerUpdate = 2
 		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Prompt: letters{}.prompt, Problems: r.problems, Seed: hashSeed(1)})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v", want, err)
+		}
+	}
+	for want, p := range map[string]Parts{
+		"recorded rollouts":       {Demonstration: ofA, Recorded: &Recording{}},
+		"no rank can only sample": {Demonstration: ofA, Samplers: 1},
+	} {
+		err := p.checkDemonstrations(Config{Demonstrations: rl.Demonstrations{Weight: 1}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}

@@ -27,7 +27,7 @@ import (
 //
 // None counts demonstrations, which no policy sampled.
 func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
-	b = b.ofPolicies()
+	b = b.withoutShown()
 	var response, prompt []int
 	for i, tr := range b.traj {
 		response = append(response, b.rows[i+1]-b.rows[i])
@@ -39,7 +39,7 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		MaxResponse: t.cfg.Sampling.MaxNewTokens * max(1, t.cfg.Conversations), Turns: t.messages(b),
 	})
 	m = slices.DeleteFunc(m, func(m rl.Metric) bool { return ofNothing(m.Name, b.mask) })
-	m = append(m, t.verdictMetrics(sampledOnes(rec.Trajectories))...)
+	m = append(m, t.verdictMetrics(withoutShown(rec.Trajectories))...)
 	m = append(m, t.turnMetrics(b)...)
 
 	var entropy, k1, k3, n float64

@@ -266,12 +266,16 @@ func (e *MismatchError) Hint() string {
 
 // verify recomputes the log-probs of some rows by the training forward pass and compares
 // bits. It checks at least one row per step unless the rate is 0, and other rows each step.
-// Recorded rollouts come from another sampler, so it skips them.
+// Recorded rollouts come from another sampler and demonstrations from none, so it skips them.
 func (t *Trainer) verify(b *batch, step int) error {
 	if t.cfg.VerifyRate <= 0 || t.Recorded != nil {
 		return nil
 	}
+	b = b.withoutShown()
 	n := len(b.traj)
+	if n == 0 {
+		return nil // only demonstrations have verdicts
+	}
 	count := min(n, int(math.Ceil(t.cfg.VerifyRate*float64(n))))
 	lo := (step - 1) * count % n
 	hi := min(lo+count, n)

@@ -322,8 +322,8 @@ func (t *Trainer) Step(ctx context.Context) (rec *Step, err error) {
 		return nil, fmt.Errorf("step %d: %w", step, err)
 	}
 	t.learn(learned, step, rec, clock)
-	if b.sumPiSquared != nil {
-		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(b.ofPolicy(), b.sumPiSquared,
+	if own := b.withoutShown(); own.sumPiSquared != nil {
+		rec.Metrics = append(rec.Metrics, rl.VarianceProxies(own.ofPolicy(), own.sumPiSquared,
 			find(rec.Metrics, "actor/grad_norm"))...)
 	}
 	t.renewReference(step)
@@ -430,7 +430,7 @@ func (t *Trainer) rewardKL(b *batch) []rl.Metric {
 // correct compares the old policy with the sampler and returns verl's metrics of the
 // difference, even if it corrects nothing. It sets the weights and removes rejected tokens
 // from the mask. In bypass mode the loss does that, with the current policy in place of the
-// old one. A sampler without log-probs gives no metrics.
+// old one. A sampler without log-probs gives no metrics, and neither do demonstrations.
 func (t *Trainer) correct(b *batch) []rl.Metric {
 	c := t.cfg.Correction
 	if c.Bypass != 0 || t.Recorded != nil && !t.Recorded.LogProbs {
@@ -439,8 +439,13 @@ func (t *Trainer) correct(b *batch) []rl.Metric {
 	if c.Weights != rl.NoWeights {
 		b.weight = make([]float32, len(b.mask))
 	}
-	var stats rl.CorrectionStats
-	rl.Correct(b.weight, b.mask, b.old, b.roll, b.mask, b.rows, c, &stats)
+	own := b.withoutShown() // with a mask of its own
+	var all, stats rl.CorrectionStats
+	rl.Correct(b.weight, b.mask, b.old, b.roll, b.mask, b.rows, c, &all)
+	if own == b {
+		return all.Metrics()
+	}
+	rl.Correct(own.weight, own.mask, own.old, own.roll, own.mask, own.rows, c, &stats)
 	return stats.Metrics()
 }
 

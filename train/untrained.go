@@ -36,7 +36,8 @@ func (c Config) masking() string {
 
 // keepEntropic leaves in the policy loss only the share Config.TopEntropy of the step's tokens at which the old policy
 // was least certain (arXiv:2506.01939 eq. 5), by weights of 0 for the others: denominators count them, and a KL
-// term and the critic learn from them. It returns the entropy from which tokens stay.
+// term and the critic learn from them. Demonstrations, whose term reads no weights, take no part. It returns the
+// entropy from which tokens stay.
 func (t *Trainer) keepEntropic(b *batch) []rl.Metric {
 	share := t.cfg.TopEntropy
 	if share == 0 || share == 1 {
@@ -44,7 +45,8 @@ func (t *Trainer) keepEntropic(b *batch) []rl.Metric {
 	}
 	entropy := b.entropies()
 	var known []float64
-	for i, on := range b.mask {
+	_, own := b.shown()
+	for i, on := range own {
 		if on {
 			known = append(known, float64(entropy[i]))
 		}

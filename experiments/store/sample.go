@@ -172,7 +172,7 @@ func (q SampleQuery) where(run int64) (text string, args []any) {
 	return strings.Join(where, " AND "), args
 }
 
-// ItemCount counts the samples of a problem.
+// ItemCount counts the samples of a problem that a policy sampled: no demonstrations.
 type ItemCount struct {
 	Item   string
 	N      int64
@@ -188,7 +188,7 @@ func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemC
 		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens)
 		return c, err
 	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
-		FROM `+judged+` WHERE `+where+` GROUP BY s.item ORDER BY s.item`, args...)
+		FROM `+judged+` WHERE `+where+` AND s.finish <> 'shown' GROUP BY s.item ORDER BY s.item`, args...)
 	return all, db.fail("count samples", err)
 }
 

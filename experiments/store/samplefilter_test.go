@@ -60,6 +60,11 @@ func TestSampleFilters(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", q, text, want)
 		}
 	}
+	// Demonstrations do not count, under any scorer.
+	shown := []Sample{{Stage: gen.Home, Scope: "eval", Item: "a", K: 2, OutTokens: 90, Finish: "shown"}}
+	if err := db.AddSamples(ctx, shown, nil); err != nil {
+		t.Fatal(err)
+	}
 	counts, err := db.ItemCounts(ctx, run.ID, SampleQuery{})
 	if diff := cmp.Diff([]ItemCount{{"a", 2, 2, 1, 15}, {"b", 2, 2, 1, 35}}, counts); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -79,6 +79,11 @@ func (x *Conversation) next(list []rollout.Message) (shown []rollout.Picture) {
 // thoughtMark begins the thoughts of an answer; some templates end a prompt with it.
 const thoughtMark = "<think>"
 
+// opensThought reports whether a prompt ends with thoughtMark.
+func (p *Prompter) opensThought(prompt []int32) bool {
+	return strings.HasSuffix(strings.TrimSpace(p.written(prompt[max(0, len(prompt)-16):])), thoughtMark)
+}
+
 // LongError is returned for a conversation that the model has no positions for.
 type LongError struct{ error }
 
@@ -113,7 +118,7 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 	if err != nil {
 		return nil, fmt.Errorf("the prompt, before message %d: %w", at+first, err)
 	}
-	x.thought = strings.HasSuffix(strings.TrimSpace(p.written(x.Prompt[max(0, len(x.Prompt)-16):])), thoughtMark)
+	x.thought = p.opensThought(x.Prompt)
 	last := len(list) - 1
 	for !answer(list[last]) || !layout.Learned(list[last]) {
 		last--

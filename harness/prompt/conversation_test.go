@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -346,6 +347,61 @@ func TestMaskedTarget(t *testing.T) {
 	}
 	if n := countOf(x.Tokens, 257); n != 1 {
 		t.Errorf("%d end tokens, want 1", n)
+	}
+}
+
+// A demonstration has the tokens that the policy would have sampled. Written by hand; the model's tokens are bytes.
+func TestDemonstration(t *testing.T) {
+	for name, tt := range map[string]struct {
+		template, target, want, text string
+		set                          func(c *config.Run)
+	}{
+		"a text":              {"", "6*7=42", "6*7=42</s>", "6*7=42", nil},
+		"a chat":              {prompttest.ChatML, "42", "42<|im_end|>", "42", nil},
+		"an added token":      {prompttest.ChatML, "4<pad>2", "4[260]2<|im_end|>", "4<pad>2", nil},
+		"text, escaped":       {prompttest.ChatML, "4<pad>2", "4<pad>2<|im_end|>", "4<pad>2", func(c *config.Run) { c.Data.EscapeSpecial = true }},
+		"text of an end":      {prompttest.ChatML, "4<|im_end|>2", "4<|im_end|>2<|im_end|>", "4<|im_end|>2", nil},
+		"thoughts opened":     {opened, " <think>\na</think>b", "a</think>b<|im_end|>", "a</think>b", nil},
+		"thoughts gone on":    {opened, "a</think>b", "a</think>b<|im_end|>", "a</think>b", nil},
+		"thoughts of its own": {prompttest.ChatML, "<think>\na</think>b", "<think>\na</think>b<|im_end|>", "<think>\na</think>b", nil},
+		"stop strings":        {prompttest.ChatML, "a b!! c.", "a b!", "a b", func(c *config.Run) { c.Rollout.Stop = []string{".", "b!!", "!"} }},
+		"an end within":       {prompttest.ChatML, "a.b", "", "token 2 of the target, \".\", ends completions", func(c *config.Run) { c.Rollout.StopIDs = []int{259, '.'} }},
+		"an end at the stop":  {prompttest.ChatML, "ab.", "ab.", "ab", func(c *config.Run) { c.Rollout.Stop, c.Rollout.StopIDs = []string{"."}, []int{259, '.'} }},
+	} {
+		var files map[string]string
+		if tt.template != "" {
+			files = map[string]string{"chat_template.jinja": tt.template}
+		}
+		p, err := prompterOf(t, prompttest.ModelFolder(t, false, files), tt.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := p.Demonstration(&rollout.Problem{Prompt: "?", Target: tt.target})
+		if err != nil || tt.want == "" {
+			if err == nil || tt.want != "" || !strings.Contains(err.Error(), tt.text) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		last := len(c.Tokens)
+		if id := c.Tokens[last-1]; id == 257 || id == 259 { // else a stop string ends it
+			last--
+		}
+		var got strings.Builder
+		for _, id := range c.Tokens[:last] {
+			if id < 256 {
+				got.WriteByte(p.Tokenizer.Piece(id)[0])
+			} else {
+				fmt.Fprintf(&got, "[%d]", id)
+			}
+		}
+		got.WriteString(prompttest.Written(c.Tokens[last:]))
+		if got.String() != tt.want || c.Text != tt.text {
+			t.Errorf("%s: tokens %q, text %q; want %q, %q", name, got.String(), c.Text, tt.want, tt.text)
+		}
+		if c, err := p.Demonstration(&rollout.Problem{Prompt: "?"}); c != nil || err != nil {
+			t.Errorf("%s: without a target %v, %v", name, c, err)
+		}
 	}
 }
 

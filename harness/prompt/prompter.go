@@ -28,6 +28,7 @@ import (
 type Prompter struct {
 	Tokenizer tokenizer.Tokenizer
 	Stops     []StopID // tokens that end a completion
+	stop      []string // rollout.stop
 
 	data      config.Data
 	tools     config.Tools
@@ -65,7 +66,7 @@ func New(c *config.Run, vocab int) (*Prompter, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, own: own, bos: -1,
+	p := &Prompter{Tokenizer: tok, data: c.Data, tools: c.Rollout.Tools, stop: c.Rollout.Stop, own: own, bos: -1,
 		vocab: vocab, cache: &promptCache{}, sft: c.SFT, prefer: c.Prefer, rates: c.RewardModel, untrusted: &escaper{}}
 	p.folder = sync.OnceValue(p.openFolder)
 	if p.template, err = newTemplate(c, tok); err != nil {

@@ -3,6 +3,8 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"exp/eval/layout"
 	"exp/train/rollout"
@@ -45,7 +47,9 @@ func (p *Prompter) MaskedTarget(q *rollout.Problem, end int32) (x *Conversation,
 	return x, p.target(x, q.Target, end)
 }
 
-// Demonstration encodes a problem's target, and the token that ends it, as a completion; nil without a target.
+// Demonstration returns a problem's target as the policy would have sampled it; nil without a target. A text that
+// spells an added token, such as </think>, is that token, but no text ends the completion before its end. What the
+// prompt has written already, an opening <think>, is left out, and so is what follows the first of rollout.stop.
 func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error) {
 	if q.Target == "" {
 		return nil, nil
@@ -54,8 +58,50 @@ func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error
 	if err != nil {
 		return nil, err
 	}
-	ids, err := p.Target(q.Target)
-	return &rollout.Completion{Tokens: append(ids, end), Text: q.Target}, err
+	prompt, err := p.whole(q)
+	if err != nil {
+		return nil, err
+	}
+	text := q.Target
+	if p.opensThought(prompt) {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark); ok {
+			text = strings.TrimPrefix(rest, "\n")
+		}
+	}
+	shown, tail := text, []int32{end}
+	if from, to := firstStop(text, p.stop); from >= 0 {
+		text, shown, tail = text[:to], text[:from], nil
+	}
+	mark, err := freeMark([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	e := p.special()
+	for _, s := range p.Stops {
+		e.tokens = append(e.tokens, s.Token)
+	}
+	ids, err := p.ownIDs(e.cut(text, mark), mark)
+	if err != nil {
+		return nil, err
+	}
+	for i, id := range ids[:max(0, len(ids)-1+len(tail))] {
+		if slices.ContainsFunc(p.Stops, func(s StopID) bool { return s.ID == id }) {
+			return nil, fmt.Errorf("token %d of the target, %q, ends completions (rollout.stop_ids), and more follow",
+				i+1, p.Tokenizer.Token(id))
+		}
+	}
+	return &rollout.Completion{Tokens: append(ids, tail...), Text: shown}, nil
+}
+
+// firstStop returns where the stop string that text completes first begins and ends; -1 if it has none.
+func firstStop(text string, stop []string) (from, to int) {
+	from = -1
+	for _, s := range stop {
+		if i := strings.Index(text, s); i >= 0 && (from < 0 || i+len(s) < to) {
+			from, to = i, i+len(s)
+		}
+	}
+	return from, to
 }
 
 // target adds a text to learn, and end; what sft.mask encloses is not learned.

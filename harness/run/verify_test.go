@@ -178,13 +178,20 @@ func TestVerifyRollouts(t *testing.T) {
 			l.t = t
 			p := l.plan(0, append(tt.sets, "train.steps=4", "checkpoint={every_steps: 1, keep: 9}", "eval.final.suites=[]")...)
 			l.execute(p)
-			v := l.verify(p, VerifyOptions{Level: LevelSample, Completions: 1000})
+			opts := VerifyOptions{Level: LevelSample, Completions: 1000}
+			v := l.verify(p, opts)
 			if last := fmt.Sprintf(": sample %d of", p.Config.Run.Rollout.N-1); name == "demonstrations" && slices.ContainsFunc(v.Sampled,
 				func(where string) bool { return strings.Contains(where, last) }) {
 				t.Errorf("demonstrations are sampled again: %q", v.Sampled)
 			}
 			if !v.OK || v.SampledSteps != 4 || v.UnsampledSteps != 0 || len(v.Sampled) < 4*8 {
 				t.Errorf("%d completions of %d steps: %+v", len(v.Sampled), v.SampledSteps, v.Findings)
+			}
+			if name == "demonstrations" { // where the record keeps no other of the first step
+				l.change("off", `DELETE FROM samples WHERE step = 1 AND finish <> 'shown'`)
+				if v := l.verify(p, opts); v.SampledSteps != 3 {
+					t.Errorf("%d steps without the first one's completions", v.SampledSteps)
+				}
 			}
 		})
 	}
@@ -235,7 +242,7 @@ func TestVerifyForgedRollouts(t *testing.T) {
 	if v = l.verify(p, all); v.OK || v.Diverged() || !strings.Contains(v.Findings[0].What, "the row has") {
 		t.Errorf("a row of another length: %+v", v.Findings)
 	}
-	l.sql(`UPDATE samples SET out_tokens = out_tokens - 1, finish = 'turns' WHERE id = ?`, a.ID)
+	l.sql(`UPDATE samples SET out_tokens = out_tokens - 1, finish = 'shown' WHERE id = ?`, a.ID)
 	if v = l.verify(p, all); v.OK || !strings.Contains(v.Findings[0].What, "finish") {
 		t.Errorf("another finish: %+v", v.Findings)
 	}

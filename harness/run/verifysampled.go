@@ -103,6 +103,7 @@ func (v *verifier) sampleSteps(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
+		kept = slices.DeleteFunc(kept, func(k keptRollout) bool { return v.demonstration(&k.row) })
 		if len(kept) == 0 {
 			continue
 		}
@@ -129,6 +130,12 @@ func (v *verifier) stepsOf(after int) (list []int64) {
 		}
 	}
 	return list
+}
+
+// demonstration reports whether a completion of training is the one of its group that no policy sampled.
+func (v *verifier) demonstration(s *store.Sample) bool {
+	c := v.p.Config.Run
+	return c.Algo.Demonstrations.Weight > 0 && s.K == c.Rollout.N-1 && s.Finish == rollout.FinishShown.String()
 }
 
 // keptRollout is a completion of training in the record.
@@ -207,9 +214,6 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 	var chosen []keptRollout
 	var list []stage.Rollout
 	steps := map[int64]bool{}
-	kept = slices.DeleteFunc(slices.Clone(kept), func(k keptRollout) bool {
-		return k.row.Finish == rollout.FinishShown.String() // no policy sampled it
-	})
 	for _, at := range rand.Perm(len(kept))[:min(len(kept), v.completions())] {
 		k := kept[at]
 		chosen = append(chosen, k)

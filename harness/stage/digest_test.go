@@ -3,6 +3,7 @@ package stage
 import (
 	"testing"
 
+	"exp/train"
 	"exp/train/rollout"
 )
 
@@ -49,5 +50,16 @@ func TestRolloutDigests(t *testing.T) {
 			t.Errorf("steps %d and %d have the same digests", j, i)
 		}
 		seen[d] = i
+	}
+}
+
+// A step has sampled the tokens of its completions and of baselines, and none of a demonstration.
+func TestSampledTokens(t *testing.T) {
+	s := &train.Step{GreedyTokens: 2}
+	for finish, n := range map[rollout.Finish]int{rollout.FinishStop: 3, rollout.FinishLength: 4, rollout.FinishShown: 5} {
+		s.Trajectories = append(s.Trajectories, train.Trajectory{Completion: &rollout.Completion{Tokens: make([]int32, n), Finish: finish}})
+	}
+	if n := sampledTokens(s); n != 2+3+4 {
+		t.Errorf("%d tokens, want 9", n)
 	}
 }
