@@ -238,11 +238,15 @@ func (t *Trainer) informative(all []Trajectory, s *spreads) []bool {
 
 // within reports whether a group is as Low, High and Complete want it. Completions without a verdict do not count.
 func (f Filter) within(group []Trajectory) bool {
+	cut := func(tr Trajectory) bool { return tr.Completion.Finish == rollout.FinishLength }
+	if f.Complete && slices.ContainsFunc(group, cut) {
+		return false
+	}
+	if f.By != FilterCorrect || f.High == 0 {
+		return true
+	}
 	right, graded := 0, 0
 	for i := range group {
-		if f.Complete && group[i].Completion.Finish == rollout.FinishLength {
-			return false
-		}
 		if v := &group[i].Verdict; v.Status == rollout.Graded && !group[i].isShown() {
 			graded++
 			if v.Correct {
@@ -250,11 +254,8 @@ func (f Filter) within(group []Trajectory) bool {
 			}
 		}
 	}
-	if f.By != FilterCorrect || f.High == 0 || graded == 0 {
-		return true
-	}
 	share := float64(right) / float64(graded)
-	return f.Low <= share && share <= f.High
+	return graded == 0 || f.Low <= share && share <= f.High
 }
 
 // compared returns what must differ within a group, of its graded completions.
