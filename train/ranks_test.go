@@ -292,12 +292,12 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 // TestRanks: any number of ranks records the metrics and completions, learns the parameters
 // and moments, and writes the checkpoint of one rank.
 func TestRanks(t *testing.T) {
-	cases := rankedCases(t)
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
+	for _, name := range slices.Sorted(maps.Keys(rankedCases(t))) {
 		t.Run(name, func(t *testing.T) {
-			want := runRanked(t, 1, cases[name])
+			build := rankedCases(t)[name] // whose models are closed with the case
+			want := runRanked(t, 1, build)
 			for _, size := range []int{2, 3, 4, 8} {
-				got := runRanked(t, size, cases[name])
+				got := runRanked(t, size, build)
 				got.same(t, want, "%d ranks", size)
 			}
 		})
@@ -316,69 +316,70 @@ func sharedToy(t *testing.T, kind Kind) *toyRun {
 // Ranks that share products, alone and with others that share the mini-batch, sample, score,
 // learn and save what one rank does.
 func TestTensorRanks(t *testing.T) {
-	for name, build := range map[string]func() *toyRun{
-		"FlowRL": func() *toyRun { return sharedToy(t, FlowRL) },
-		"PPO":    func() *toyRun { return sharedToy(t, PPO) },
-		"PRIME":  func() *toyRun { return sharedToy(t, Prime) },
-		"teacher": func() *toyRun {
+	for name, toy := range map[string]func(t *testing.T) *toyRun{
+		"FlowRL": func(t *testing.T) *toyRun { return sharedToy(t, FlowRL) },
+		"PPO":    func(t *testing.T) *toyRun { return sharedToy(t, PPO) },
+		"PRIME":  func(t *testing.T) *toyRun { return sharedToy(t, Prime) },
+		"teacher": func(t *testing.T) *toyRun {
 			r := sharedToy(t, Distill)
 			own := r.model
 			own.Layers, own.Vocab, own.QKNorm = 2, 8, false
 			r.teacher = &own
 			return r
 		},
-		"teacher's likeliest tokens": func() *toyRun {
+		"teacher's likeliest tokens": func(t *testing.T) *toyRun {
 			r := sharedToy(t, Distill)
 			own := r.model
 			own.Layers, own.Vocab = 2, 8
 			r.teacher, r.cfg.Distill.TopK = &own, 5
 			return r
 		},
-		"bf16, renewed reference": func() *toyRun {
+		"bf16, renewed reference": func(t *testing.T) *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.bf16, r.cfg.Renewal, r.cfg.Steps = true, Renewal{Every: 1, Mix: 0.5}, 3
 			return r
 		},
-		"bf16, frozen reference": func() *toyRun {
+		"bf16, frozen reference": func(t *testing.T) *toyRun {
 			r := sharedToy(t, GRPO)
 			r.bf16, r.frozen = true, true
 			return r
 		},
-		"untied embeddings, frozen reference, recomputed": func() *toyRun {
+		"untied embeddings, frozen reference, recomputed": func(t *testing.T) *toyRun {
 			r := sharedToy(t, GRPO)
 			r.cfg.Recompute, r.model.Layers, r.model.KVHeads = true, 2, 4
 			r.model.TieEmbeddings, r.frozen = false, true
 			return r
 		},
-		"biases, norms after blocks, another gate": func() *toyRun {
+		"biases, norms after blocks, another gate": func(t *testing.T) *toyRun {
 			r := sharedToy(t, GRPO)
 			r.model.FFNBias, r.model.OutBias, r.model.PostNorms, r.model.Gate = true, true, true, kernels.GELUTanh
 			return r
 		},
-		"norms after blocks alone, of all heads, no positions": func() *toyRun {
+		"norms after blocks alone, of all heads, no positions": func(t *testing.T) *toyRun {
 			r := sharedToy(t, GRPO)
 			r.model.PostNorms, r.model.NoPreNorms, r.model.WideQKNorm, r.cfg.Recompute = true, true, true, true
 			r.model.NoRope = slices.Repeat([]bool{true}, r.model.Layers)
 			return r
 		},
-		"turns": func() *toyRun {
+		"turns": func(t *testing.T) *toyRun {
 			r := sharedToy(t, GRPO)
 			r.withTurns()
 			return r
 		},
-		"images, recomputed": func() *toyRun {
+		"images, recomputed": func(t *testing.T) *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.cfg.Recompute = true
 			r.illustrate()
 			return r
 		},
-		"adapters": func() *toyRun {
+		"adapters": func(t *testing.T) *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
 			return r
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			build := func() *toyRun { return toy(t) }
 			want := runRanked(t, 1, build)
 			for _, x := range [][2]int{{2, 2}, {4, 4}, {4, 2}, {6, 2}} {
 				got := runShared(t, x[0], x[1], build)

@@ -83,12 +83,12 @@ func startApart(t *testing.T, size, samplers int, build func() *toyRun) []*toyRu
 // Any number of ranks that only sample leaves the record, the weights and the checkpoint of one
 // rank; they learn nothing.
 func TestSamplers(t *testing.T) {
-	cases := samplerCases(t)
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
+	for _, name := range slices.Sorted(maps.Keys(samplerCases(t))) {
 		t.Run(name, func(t *testing.T) {
-			want := runRanked(t, 1, cases[name])
+			build := samplerCases(t)[name] // whose models are closed with the case
+			want := runRanked(t, 1, build)
 			for _, x := range [][2]int{{2, 1}, {3, 2}, {4, 2}, {6, 1}} {
-				toys, dir := startApart(t, x[0], x[1], cases[name]), t.TempDir()
+				toys, dir := startApart(t, x[0], x[1], build), t.TempDir()
 				inParallel(t, toys, func(r *toyRun) error {
 					if err := r.trainer.Run(context.Background(), nil); err != nil {
 						return err
