@@ -105,7 +105,7 @@ func TestReportRefused(t *testing.T) {
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a refused report left a folder")
 	}
-	dir, got = reportOf(t, comparedSmoke(t), "smoke-flowrl", "smoke-fast", "--allow", "train.optim.lr", "--figs", "svg")
+	dir, got = reportOf(t, comparedSmoke(t), "smoke-flowrl", "smoke-fast", "--allow", "train.optim.lr")
 	if got.code != 0 || !strings.Contains(readReport(t, dir, "report.md"), "**Waived.** The arms also differ in `train.optim.lr`") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
@@ -218,7 +218,7 @@ func TestReportForeignFolder(t *testing.T) {
 	if err := os.WriteFile(note, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"report", "smoke-ppo#0", "--store", store, "--out", dir, "--figs", "svg"}
+	args := []string{"report", "smoke-ppo#0", "--store", store, "--out", dir}
 	got := call{}.run(args...)
 	if got.code != int(cli.ExitUsage) || !strings.Contains(got.stderr, "cannot be replaced") || !strings.Contains(got.stderr, "--force") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
@@ -250,7 +250,7 @@ func TestReportBy(t *testing.T) {
 	}
 	arms := []string{"lr-1e-3", "lr-2e-4", "--store", dir, "--out"}
 	exp(t, append([]string{"report"}, append(arms, filepath.Join(t.TempDir(), "a"))...)...).refuses(t, 6, "train.optim.lr")
-	exp(t, append([]string{"report", "--by", "train.optim.lr", "--figs", "svg"}, append(arms, filepath.Join(filepath.Dir(dir), "b"))...)...).
+	exp(t, append([]string{"report", "--by", "train.optim.lr"}, append(arms, filepath.Join(filepath.Dir(dir), "b"))...)...).
 		says(t, "lr=0.0002, lr=0.001")
 	drawn, err := filepath.Glob(filepath.Join(filepath.Dir(dir), "b", "figures", "*-key-*.svg"))
 	if err != nil || len(drawn) != 1 {
