@@ -254,7 +254,7 @@ func plainContent(m rollout.Message) (rollout.Message, error) {
 	m.Parts = nil
 	for _, p := range parts {
 		if p.Text == nil {
-			return m, fmt.Errorf("its content has a part of type %q; only text is supported", p.Type)
+			return m, fmt.Errorf("its content has a part of type %q; only text and images are supported", p.Type)
 		}
 		m.Content += *p.Text
 	}

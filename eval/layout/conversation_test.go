@@ -140,7 +140,8 @@ func TestConversationErrors(t *testing.T) {
 		{`{"messages": [` + user + `,{"role":"assistant","content":"x","weight":0.5}]}`, "message 2: its weight is 0.5"},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"6*7"}}]}]}`, `the arguments "6*7" spell no JSON object`},
 		{`{"messages": [` + user + `,{"role":"assistant","tool_calls":[{"function":{}}]}]}`, "tool call 1 has no name"},
-		{`{"messages": [{"role":"user","content":[{"type":"video"}]}]}`, `message 1: its content has a part of type "video"; only text is supported`},
+		{`{"messages": [{"role":"user","content":[{"type":"video"}]}]}`,
+			`message 1: its content has a part of type "video"; only text and images are supported`},
 		{`{"conversations": [{"from":"human"}]}`, "message 1: it has no value"},
 		{`{"messages": ["x"]}`, "message 1: it is not an object with role and content"},
 		{`{"messages": 3}`, "not a list of messages"},
@@ -219,12 +220,17 @@ func TestConversationImages(t *testing.T) {
 	for _, tt := range []struct{ name, row string }{
 		{"LLaMA-Factory", `"conversations": [{"from": "human", "value": "<image>is <image>?"}, {"from": "gpt", "value": "ok"},
 			{"from": "human", "value": "And <image>"}, {"from": "gpt", "value": "ok"}], ` + column},
-		{"TRL", `"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "is "}, {"type": "image", "text": null}, {"type": "text", "text": "?", "image": null}]},
+		{"TRL", `"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "is "}, ` +
+			`{"type": "image", "text": null}, {"type": "text", "text": "?", "image": null}]},
 			` + ok + `, {"role": "user", "content": [{"type": "text", "text": "And "}, {"type": "image"}]}, ` + ok + `], ` + column},
-		{"TRL's prompt and completion", `"prompt": [{"role": "user", "content": "<image>is <image>?"}, ` + ok + `, {"role": "user", "content": "And <image>"}], "completion": [` + ok + `], ` + column},
-		{"their own", `"messages": [{"role": "user", "content": [` + part("image", a) + `, {"type": "text", "text": "is "}, ` + part("image_url", `{"url": `+b+`}`) + `,
-			{"type": "text", "text": "?"}]}, ` + ok + `, {"role": "user", "content": [{"type": "text", "text": "And "}, ` + part("image_url", a) + `]}, ` + ok + `]`},
-		{"a text", `"messages": ` + strconv.Quote(`[{"role": "user", "content": "<image>is <image>?"}, `+ok+`, {"role": "user", "content": "And <image>"}, `+ok+`]`) + `, ` + column},
+		{"TRL's prompt and completion", `"prompt": [{"role": "user", "content": "<image>is <image>?"}, ` + ok +
+			`, {"role": "user", "content": "And <image>"}], "completion": [` + ok + `], ` + column},
+		{"their own", `"messages": [{"role": "user", "content": [` + part("image", a) +
+			`, {"type": "text", "text": "is "}, ` + part("image_url", `{"url": `+b+`}`) +
+			`, {"type": "text", "text": "?"}]}, ` + ok + `, {"role": "user", "content": [{"type": "text", "text": "And "}, ` +
+			part("image_url", a) + `]}, ` + ok + `]`},
+		{"a text", `"messages": ` + strconv.Quote(`[{"role": "user", "content": "<image>is <image>?"}, `+ok+
+			`, {"role": "user", "content": "And <image>"}, `+ok+`]`) + `, ` + column},
 	} {
 		list, err := readConversations(t, strings.ReplaceAll("{"+tt.row+"}", "\n", " "))
 		if err != nil {
@@ -245,7 +251,8 @@ func TestConversationImages(t *testing.T) {
 		{`"messages": [` + user + `, ` + ok + `], ` + column, `field "images": the row has 3 images, but its conversation has 1 <image>`},
 		{`"messages": [{"role": "user", "content": [{"type": "image_url"}]}, ` + ok + `]`, `the row has 0 images, but its conversation has 1 <image>`},
 		{`"messages": [{"role": "user", "content": "?"}, ` + ok + `], "images": ` + a, `the row has 1 image, and its conversation shows none`},
-		{`"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": [{"type": "image"}]}], "images": ` + a, `message 2: an image in a message of role assistant`},
+		{`"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": [{"type": "image"}]}], "images": ` + a,
+			`message 2: an image in a message of role assistant`},
 		{`"messages": [` + user + `, ` + ok + `], "images": ["no.png"]`, `message 1: images, image 1: open `},
 		{`"messages": [` + user + `, ` + ok + `], "videos": ["a.mp4"]`, `field "videos": the problem has videos`},
 		{`"prompt": "<image>", "completion": "ok", "images": ` + a, `field "images": texts show no images; make prompt and completion lists of messages`},

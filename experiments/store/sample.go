@@ -172,6 +172,9 @@ func (q SampleQuery) where(run int64) (text string, args []any) {
 	return strings.Join(where, " AND "), args
 }
 
+// FinishShown is the Finish of demonstrations (rollout.FinishShown).
+const FinishShown = "shown"
+
 // ItemCount counts the samples of a problem that a policy sampled: no demonstrations.
 type ItemCount struct {
 	Item   string
@@ -188,7 +191,7 @@ func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemC
 		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens)
 		return c, err
 	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
-		FROM `+judged+` WHERE `+where+` AND s.finish <> 'shown' GROUP BY s.item ORDER BY s.item`, args...)
+		FROM `+judged+` WHERE `+where+` AND s.finish <> '`+FinishShown+`' GROUP BY s.item ORDER BY s.item`, args...)
 	return all, db.fail("count samples", err)
 }
 

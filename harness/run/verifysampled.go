@@ -135,7 +135,7 @@ func (v *verifier) stepsOf(after int) (list []int64) {
 // demonstration reports whether a completion of training is the one of its group that no policy sampled.
 func (v *verifier) demonstration(s *store.Sample) bool {
 	c := v.p.Config.Run
-	return c.Algo.Demonstrations.Weight > 0 && s.K == c.Rollout.N-1 && s.Finish == rollout.FinishShown.String()
+	return c.Algo.Demonstrations.Weight > 0 && s.K == c.Rollout.N-1 && s.Finish == store.FinishShown
 }
 
 // keptRollout is a completion of training in the record.
