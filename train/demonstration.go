@@ -58,7 +58,8 @@ func (t *Trainer) drawGroups(ctx context.Context, step int, problems []int, even
 	return all, nil
 }
 
-// demonstrations returns those of problems that have one of at most MaxNewTokens tokens.
+// demonstrations returns the demonstrations of problems, by problem, where they fit in MaxNewTokens. An event counts
+// the problems without one.
 func (t *Trainer) demonstrations(step int, problems []int, events *[]Event) (map[int]*rollout.Completion, error) {
 	list := make(map[int]*rollout.Completion, len(problems))
 	var none, long int

@@ -46,8 +46,9 @@ func TestDemonstrations(t *testing.T) {
 		}
 		if is := len(got.Problem.Prompt) == 1 && got.Sample == 7; !is {
 			own = append(own, want)
-			if c := got.Completion; !slices.Equal(c.Tokens, want.Completion.Tokens) || !slices.Equal(c.LogProbs, want.Completion.LogProbs) || c.Finish != want.Completion.Finish {
-				t.Errorf("%s, sample %d: %+v, sampled %+v", got.Problem.ID, got.Sample, c, want.Completion)
+			if c, w := got.Completion, want.Completion; !slices.Equal(c.Tokens, w.Tokens) || !slices.Equal(c.LogProbs, w.LogProbs) ||
+				c.Finish != w.Finish {
+				t.Errorf("%s, sample %d: %+v, sampled %+v", got.Problem.ID, got.Sample, c, w)
 			}
 			continue
 		}
@@ -184,7 +185,8 @@ func TestDemonstrationObjective(t *testing.T) {
 	c.Distill = rl.Distillation{Coef: 1, Max: math.Inf(1), Floor: math.Inf(-1)}
 	traj := []Trajectory{
 		{Problem: &rollout.Problem{}, Completion: &rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -2}}},
-		{Problem: &rollout.Problem{}, Completion: &rollout.Completion{Tokens: []int32{3, 4, 0}, LogProbs: []float32{-1, -3, -2}, Finish: rollout.FinishShown}},
+		{Problem: &rollout.Problem{}, Completion: &rollout.Completion{Tokens: []int32{3, 4, 0}, LogProbs: []float32{-1, -3, -2},
+			Finish: rollout.FinishShown}},
 	}
 	for i := range traj {
 		traj[i].Verdict = rollout.Verdict{Status: rollout.Graded, Correct: true, Reward: float64(i)}
@@ -250,7 +252,8 @@ func TestDemonstrationsRefused(t *testing.T) {
 		demonstrated(&r.cfg)
 		change(r)
 		r.cfg.Process.PromptsPerUpdate = 2
-		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Prompt: letters{}.prompt, Problems: r.problems, Seed: hashSeed(1)})
+		_, err := New(r.cfg, Parts{Backend: r.be, Policy: newToyRun(t, GRPO, 1).start().Policy, Prompt: letters{}.prompt,
+			Problems: r.problems, Seed: hashSeed(1)})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v", want, err)
 		}

@@ -20,8 +20,8 @@ type gradients struct {
 //	L = policy + KL.LossCoef·KL - EntropyCoef·H + Distill.Coef·ForwardKL - Likelihood.Learn·E[likelihood]
 //	  + SFTWeight·NLL of right completions - Demonstrations.Weight·E[advantage·f(probability)]
 //
-// The policy loss and the terms of KL and right completions leave out demonstrations, whose term is the last one; all
-// share the denominators.
+// The policy loss and the terms of KL and right completions leave out demonstrations, whose term is the last one. Sums
+// over tokens have the denominators of the whole mini-batch.
 type objective struct {
 	c           Config
 	n           rl.Counts

@@ -124,10 +124,12 @@ func TestImagesOfConversations(t *testing.T) {
 	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 || shown[1] != b.Digest {
 		t.Errorf("%s, %s; shown %q: the request begins another conversation", got, why, shown)
 	}
-	if code, why := x.chat("", user(rawA), user([]byte("no"))); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, "messages [1]: content[0]: the image cannot be read: it is not an image file") {
+	if code, why := x.chat("", user(rawA), user([]byte("no"))); !strings.HasPrefix(code, "400 ") ||
+		!strings.Contains(why, "messages [1]: content[0]: the image cannot be read: it is not an image file") {
 		t.Errorf("%s %s", code, why)
 	}
-	if got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC)); !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
+	got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC))
+	if !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
 		t.Errorf("%s, %s; shown %q", got, why, shown)
 	}
 	if !slices.Equal(earlier, []int{1, 1}) { // the problem's, in the first conversation; b, in the second

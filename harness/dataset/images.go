@@ -36,8 +36,8 @@ func SuiteImages() *layout.Images {
 
 func isPicture(data []byte) bool { return picture.Format(data) != "" }
 
-// TaughtImages says where the rows of sft.source and prefer.source have images: as those of problems, and in the
-// column images where problems have none (data.image_key is not for their task).
+// TaughtImages says where rows of sft.source and prefer.source have images: where problems have them, or in the column
+// images if the task's problems have none and data.image_key does not apply.
 func TaughtImages(c *config.Run) *layout.Images {
 	x := images(c)
 	if c.Data.ImageKey == "" {

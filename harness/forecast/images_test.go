@@ -38,7 +38,8 @@ func TestShow(t *testing.T) {
 		{"conversations", prompt.Plan{SFT: &prompt.ConversationPlan{Images: &prompt.ImagePlan{Images: 5, Most: 6, Row: 1, Different: 20}}}, false, true,
 			2*20*feature + 6*pixels},
 		// Six rows in three steps show at most six images of six tokens.
-		{"many conversations", prompt.Plan{SFT: &prompt.ConversationPlan{Images: &prompt.ImagePlan{Images: 500, Most: 6, Row: 1, Different: 2000}}}, false, true,
+		{"many conversations", prompt.Plan{SFT: &prompt.ConversationPlan{
+			Images: &prompt.ImagePlan{Images: 500, Most: 6, Row: 1, Different: 2000}}}, false, true,
 			2*36*feature + 6*pixels},
 		{"problems", prompt.Plan{SFT: &prompt.ConversationPlan{}, Images: &prompt.ImagePlan{Images: 5, Most: 6, Row: 1, Different: 20}}, true, false,
 			2*20*feature + 6*pixels},

@@ -61,7 +61,7 @@ type Conversation struct {
 	cut     bool
 	thought bool              // the template begins every answer with thought
 	images  []rollout.Picture // that are not written yet
-	written int               // images in what is written
+	written int               // images written so far
 }
 
 // next returns the images that messages show, the next ones of the conversation.

@@ -365,8 +365,10 @@ func TestDemonstration(t *testing.T) {
 		"thoughts gone on":    {opened, "a</think>b", "a</think>b<|im_end|>", "a</think>b", nil},
 		"thoughts of its own": {prompttest.ChatML, "<think>\na</think>b", "<think>\na</think>b<|im_end|>", "<think>\na</think>b", nil},
 		"stop strings":        {prompttest.ChatML, "a b!! c.", "a b!", "a b", func(c *config.Run) { c.Rollout.Stop = []string{".", "b!!", "!"} }},
-		"an end within":       {prompttest.ChatML, "a.b", "", "token 2 of the target, \".\", ends completions", func(c *config.Run) { c.Rollout.StopIDs = []int{259, '.'} }},
-		"an end at the stop":  {prompttest.ChatML, "ab.", "ab.", "ab", func(c *config.Run) { c.Rollout.Stop, c.Rollout.StopIDs = []string{"."}, []int{259, '.'} }},
+		"an end within": {prompttest.ChatML, "a.b", "", "token 2 of the target, \".\", ends completions",
+			func(c *config.Run) { c.Rollout.StopIDs = []int{259, '.'} }},
+		"an end at the stop": {prompttest.ChatML, "ab.", "ab.", "ab",
+			func(c *config.Run) { c.Rollout.Stop, c.Rollout.StopIDs = []string{"."}, []int{259, '.'} }},
 	} {
 		var files map[string]string
 		if tt.template != "" {

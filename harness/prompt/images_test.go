@@ -237,7 +237,8 @@ func TestImageConversation(t *testing.T) {
 	if want := "One.<|im_end|>Two <b>.<|im_end|>"; learned != want {
 		t.Errorf("%q is learned, want %q", learned, want)
 	}
-	if want := (ImagePlan{Images: 3, Tokens: 10, Most: 6, Row: 3, Different: 8}); plan.Images == nil || *plan.Images != want || plan.Tokens != len(got) {
+	if want := (ImagePlan{Images: 3, Tokens: 10, Most: 6, Row: 3, Different: 8}); plan.Images == nil ||
+		*plan.Images != want || plan.Tokens != len(got) {
 		t.Errorf("plan %+v of %d tokens, want %+v of %d", plan.Images, plan.Tokens, want, len(got))
 	}
 	// In a gallery each token of an image has its id, in the same places.

@@ -82,7 +82,8 @@ func TestImagesInStages(t *testing.T) {
 		{"flowrl", "compute.recompute=true", "data.pass_rate={samples: 2, min: 0, max: 1}",
 			"sft={steps: 1, problems_per_step: 2, source: " + talks + ", optim: {lr: 0.01}}",
 			"prefer={steps: 1, pairs_per_step: 2, source: " + pairs + ", optim: {lr: 0.01}}"},
-		{"grpo", "train.steps=0", "eval.final.suites=[]", "prefer={steps: 1, loss: kto, answers_per_step: 4, source: " + pairs + ", lora: {rank: 2}, optim: {lr: 0.01}}"},
+		{"grpo", "train.steps=0", "eval.final.suites=[]",
+			"prefer={steps: 1, loss: kto, answers_per_step: 4, source: " + pairs + ", lora: {rank: 2}, optim: {lr: 0.01}}"},
 	} {
 		sets := slices.DeleteFunc(imageSets(dir, data, "algo={kind: "+more[0]+"}", fmt.Sprint("name=images", i)),
 			func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
@@ -115,8 +116,10 @@ func taughtSquares(t *testing.T, data string) (talks, pairs string) {
 	}
 	return write("talks.jsonl", `{"messages": [`+text("<image>Side?", "4", "<image>or<image>?", "5")+`], "images": ["0.png", "1.png", "15.png"]}`,
 			`{"messages": [`+text("6*7?", "42")+`]}`),
-		write("pairs.jsonl", `{"prompt": [`+text("<image>Side?")+`], "chosen": [`+fmt.Sprintf(said, "4")+`], "rejected": [`+fmt.Sprintf(said, "5")+`], "images": ["0.png"]}`,
-			`{"chosen": [`+text("<image>Side?", "7", "<image>?", "8")+`], "rejected": [`+text("<image>Side?", "7", "<image>?", "9")+`], "images": ["2.png", "3.png"]}`)
+		write("pairs.jsonl", `{"prompt": [`+text("<image>Side?")+`], "chosen": [`+fmt.Sprintf(said, "4")+
+			`], "rejected": [`+fmt.Sprintf(said, "5")+`], "images": ["0.png"]}`,
+			`{"chosen": [`+text("<image>Side?", "7", "<image>?", "8")+
+				`], "rejected": [`+text("<image>Side?", "7", "<image>?", "9")+`], "images": ["2.png", "3.png"]}`)
 }
 
 // The other classes learn, too.

@@ -58,7 +58,8 @@ func TestAlbum(t *testing.T) {
 	if pics[3].Digest != pics[0].Digest || pics[2].Width != 32 || pics[2].Height != 21 || pics[2].Format != "png" {
 		t.Errorf("pictures %v", pics)
 	}
-	if err := w.broken("problem", []rollout.Problem{{ID: "a", Images: pics[:1]}, {ID: "b", Images: pics[:2]}}); err == nil || err.Error() != "problem b: image 2: too odd" {
+	odd := []rollout.Problem{{ID: "a", Images: pics[:1]}, {ID: "b", Images: pics[:2]}}
+	if err := w.broken("problem", odd); err == nil || err.Error() != "problem b: image 2: too odd" {
 		t.Errorf("broken: %v", err)
 	}
 	problems := []rollout.Problem{{Images: pics[2:3]}, {}, {Images: []rollout.Picture{pics[0], pics[2]}}}

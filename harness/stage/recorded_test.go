@@ -154,7 +154,8 @@ func TestRecordedIdentity(t *testing.T) {
 	if b := rid("b.jsonl", `[{"logprobs": [-1.0, -2.5, -0.5], "item": "x", "completion": "1+2"}]`); a != b {
 		t.Error("the same rollouts under another name in another layout are another run")
 	}
-	if a, b := rid("c.jsonl", `{"id": "x", "response": "1+2", "finish": "stop"}`), rid("d.jsonl", `{"id": "x", "response": "1+2", "finish": "shown"}`); a != b {
+	stopped := rid("c.jsonl", `{"id": "x", "response": "1+2", "finish": "stop"}`)
+	if shown := rid("d.jsonl", `{"id": "x", "response": "1+2", "finish": "shown"}`); shown != stopped {
 		t.Error("a demonstration of another run counts as something else than a completion")
 	}
 	if b := rid("a.jsonl", `{"id": "x", "response": "1+2", "logprobs": [-1, -2.5, -0.25]}`); a == b {

@@ -250,7 +250,7 @@ func (f *tokenizerFile) begins(token string) bool {
 		x.Single[0].SpecialToken.ID == token
 }
 
-// tokenizerSettings holds what the files beside tokenizer.json say.
+// tokenizerSettings holds the settings in the files beside tokenizer.json.
 type tokenizerSettings struct {
 	bos, eos, pad          int32
 	hasBOS, hasEOS, hasPad bool

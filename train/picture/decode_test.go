@@ -97,7 +97,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Format tells files from texts, some of which begin as a BMP does.
+// Format recognises files, and takes no text for one, not even a text that begins like a BMP.
 func TestFormat(t *testing.T) {
 	for data, want := range map[string]string{"\x89PNG\r\n\x1a\n": "png", "\xff\xd8\xff\xe0": "jpeg", "GIF89a": "gif",
 		"RIFF\x10\x00\x00\x00WEBPVP8 ": "webp", "BM\x10\x00\x00\x00\x00\x00\x00\x00": "bmp",

@@ -94,7 +94,8 @@ func (c *Completion) Show(show func(im ShownImage) (first int32, err error)) err
 	return nil
 }
 
-// renumber gives the images that an agent brought their ids in list. It changes copies of what it changes.
+// renumber gives the images that an agent brought the ids in list. It changes copies, which other completions do not
+// share.
 func (c *Completion) renumber(list []ShownImage) {
 	had, asked := c.Asked.Images, *c.Asked
 	lo, hi := had[0].First, had[0].First

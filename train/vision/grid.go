@@ -28,8 +28,8 @@ func (c Config) windows(rows, columns int) [][]int32 {
 	return list
 }
 
-// whole returns the rows of each segment where there are no windows: the image, or each of its tiles, the row of the
-// tile first.
+// whole returns the rows of each segment without windows. A segment is the image, or one of its tiles, whose class row
+// comes first.
 func (c Config) whole(rows, columns int) [][]int32 {
 	n, tiles := rows*columns, c.extra(rows)
 	all := count(n + tiles)
