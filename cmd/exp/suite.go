@@ -31,8 +31,8 @@ func suiteCommand(a *app) *cli.Command {
 			"graders. The known benchmarks are not part of this program: suite add reads the problems from your " +
 			"file (JSONL, JSON, CSV or parquet, in any published layout) and checks their number and digest. You " +
 			"can also describe your own suite in a small YAML file: name, file, and optionally version, " +
-			"license, items, graders and layout (id, problem, answer, within, cluster, difficulty, source: " +
-			"names of fields).",
+			"license, items, graders and layout (id, problem, answer, choices, within, cluster, difficulty, source: " +
+			"names of fields; shuffle: true for choices whose right one always stands in the same field).",
 		UsageText: "exp suite known # the benchmarks this program knows\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +

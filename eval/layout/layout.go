@@ -25,7 +25,7 @@ import (
 type Layout struct {
 	Name       string
 	ID         string   // if the row lacks it, "id" is tried, then the row's number from 0
-	Problem    []string // texts, joined by a space; or one list of chat messages
+	Problem    []string // texts, joined by a space, or an empty line before Choices; or one list of chat messages
 	Answer     string   // a text, a number, or a list of equally right answers
 	Within     Within   // where the answer stands in that field
 	Cluster    string   // optional: problems of one cluster are not independent
@@ -34,6 +34,7 @@ type Layout struct {
 	Target     string   // optional: a worked solution to learn from
 	Keep       []string // further columns to keep in Facts.Columns
 	Images     *Images  // nil: rows with images are refused
+	Choices    *Choices // of a multiple-choice question; nil: it has none
 	Open       bool     // a problem may lack an answer
 	Verifiable bool     // a problem has Facts.Instructions
 }
@@ -72,11 +73,22 @@ func FactsOf(p *rollout.Problem) (Facts, error) {
 
 // Known returns the layouts of published files in the order Detect tries them.
 func Known() []Layout {
+	return slices.Concat(verlLayouts(), choiceLayouts(), plainLayouts())
+}
+
+// verlLayouts lists those of verl's rows, whose fields nobody else has.
+func verlLayouts() []Layout {
 	return []Layout{
 		{Name: "verl", ID: "extra_info.index", Problem: []string{"prompt"}, Answer: "reward_model.ground_truth",
 			Source: "data_source"},
 		{Name: "verl-messages", ID: "extra_info.index", Problem: []string{"messages"},
 			Answer: "reward_model.ground_truth", Source: "data_source"},
+	}
+}
+
+// plainLayouts lists those of problems without options.
+func plainLayouts() []Layout {
+	return []Layout{
 		{Name: "svamp", ID: "ID", Problem: []string{"Body", "Question"}, Answer: "Answer"},
 		{Name: "olympiadbench", ID: "id", Problem: []string{"question"}, Answer: "final_answer"},
 		{Name: "nemo-skills", ID: "id", Problem: []string{"problem"}, Answer: "expected_answer"},
@@ -110,11 +122,13 @@ func Detect(r rows.Row) (Layout, error) {
 		if r.Has(append([]string{l.Answer}, l.Problem...)...) && l.fits(r) {
 			return l, nil
 		}
-		if fields := strings.Join(l.Problem, "+") + " with " + l.Answer; !slices.Contains(wanted, fields) {
+		fields := strings.Join(l.Problem, "+") + " with " + l.Answer
+		if l.Choices == nil && !slices.Contains(wanted, fields) {
 			wanted = append(wanted, fields)
 		}
 	}
-	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
+	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s, and for those of published "+
+		"multiple-choice questions, such as question and choices with answer", strings.Join(wanted, ", "))
 }
 
 // DetectAt finds the layout of a row with its problem in a column, and its answer where a known
@@ -143,7 +157,7 @@ func DetectAt(r rows.Row, column string) (Layout, error) {
 		if r.Has(l.Answer) && l.fits(r) {
 			return l, nil
 		}
-		if !slices.Contains(wanted, l.Answer) {
+		if l.Choices == nil && !slices.Contains(wanted, l.Answer) {
 			wanted = append(wanted, l.Answer)
 		}
 	}
@@ -163,10 +177,17 @@ func DetectPrompt(r rows.Row, column string) (Layout, error) {
 		columns = []string{"prompt", "messages", "problem", "question", "instruction", "query"}
 	}
 	for _, name := range columns {
-		if r.Has(name) {
-			return Layout{Name: name, ID: "extra_info.index", Problem: []string{name}, Source: "data_source",
-				Open: true}, nil
+		if !r.Has(name) {
+			continue
 		}
+		for _, l := range choiceLayouts() {
+			if slices.Equal(l.Problem, []string{name}) && l.offers(r) {
+				l.Open = true
+				return l, nil
+			}
+		}
+		return Layout{Name: name, ID: "extra_info.index", Problem: []string{name}, Source: "data_source", Open: true},
+			nil
 	}
 	return l, r.Errorf("", "no column with a prompt; looked for %s; data.prompt_key names another",
 		strings.Join(columns, ", "))
@@ -183,6 +204,9 @@ func (l Layout) idField(r rows.Row) string {
 // fits reports whether the row has the fields that tell this layout from others with the same required
 // fields.
 func (l Layout) fits(r rows.Row) bool {
+	if l.Choices != nil {
+		return l.offers(r)
+	}
 	if l.Within == Hash {
 		s, err := r.Text(l.Answer)
 		return err == nil && strings.Contains(s, string(Hash))
@@ -281,16 +305,13 @@ func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 
 // text reads a problem that is a text, and the messages of one that package task wrote, whose field it returns.
 func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
-	var parts []string
-	for _, field := range l.Problem {
-		s, err := r.Text(field)
-		if err != nil {
+	if p.Prompt, err = l.question(r); err != nil {
+		return "", err
+	}
+	if l.offers(r) {
+		if p.Prompt, _, err = l.choose(r, p.Prompt); err != nil {
 			return "", err
 		}
-		parts = append(parts, strings.TrimSpace(s))
-	}
-	if p.Prompt = strings.Join(parts, " "); strings.TrimSpace(p.Prompt) == "" {
-		return "", r.Errorf(l.Problem[0], "empty problem")
 	}
 	if v, _ := r.Value("messages"); l.Name == "prompt" { // a problem as package task writes it
 		if _, ok := v.([]any); ok {
@@ -299,6 +320,27 @@ func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
 		}
 	}
 	return field, err
+}
+
+// question reads the fields of a problem that is a text.
+func (l Layout) question(r rows.Row) (string, error) {
+	var parts []string
+	for _, field := range l.Problem {
+		s, err := r.Text(field)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, strings.TrimSpace(s))
+	}
+	between := " "
+	if l.Choices != nil {
+		between = "\n\n"
+	}
+	text := strings.Join(parts, between)
+	if strings.TrimSpace(text) == "" {
+		return "", r.Errorf(l.Problem[0], "empty problem")
+	}
+	return text, nil
 }
 
 // messages reads a field with a list of chat messages, of texts only if problems have no images.
@@ -386,6 +428,17 @@ func (l Layout) keepsAnswer() bool {
 func (l Layout) answers(r rows.Row) ([]string, error) {
 	if l.Open {
 		return l.anyAnswer(r)
+	}
+	if l.offers(r) {
+		question, err := l.question(r)
+		if err != nil {
+			return nil, err
+		}
+		_, golds, err := l.choose(r, question)
+		if err == nil && golds == nil {
+			err = r.Errorf(l.Answer, "%w", rows.ErrMissing)
+		}
+		return golds, err
 	}
 	texts, err := r.Texts(l.Answer)
 	if err != nil && l.keepsAnswer() {
