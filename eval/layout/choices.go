@@ -39,6 +39,10 @@ func choiceLayouts() []Layout {
 		return Layout{Name: name, ID: id, Problem: []string{problem}, Answer: answer,
 			Choices: &Choices{Options: []string{options}}}
 	}
+	about := func(subject string, l Layout) Layout {
+		l.Source = subject
+		return l
+	}
 	columns := func(name, id, problem, answer string, shuffled bool, options ...string) Layout {
 		return Layout{Name: name, ID: id, Problem: []string{problem}, Answer: answer,
 			Choices: &Choices{Options: options, Shuffled: shuffled}}
@@ -51,8 +55,8 @@ func choiceLayouts() []Layout {
 	truthful.Choices.Shuffled = true
 	letters := strings.Split("ABCDEFGHIJ", "")
 	return []Layout{
-		columns("gpqa", "Record ID", "Question", "Correct Answer", true,
-			"Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"),
+		about("High-level domain", columns("gpqa", "Record ID", "Question", "Correct Answer", true,
+			"Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")),
 		columns("sciq", "id", "question", "correct_answer", true,
 			"correct_answer", "distractor1", "distractor2", "distractor3"),
 		one("arc", "id", "question", "answerKey", "choices"), // CommonsenseQA, too
@@ -60,16 +64,16 @@ func choiceLayouts() []Layout {
 		one("arc-lines", "id", "question.stem", "answerKey", "question.choices"),
 		race, logic, truthful,
 		one("hellaswag", "ind", "ctx", "label", "endings"),
-		one("supergpqa", "uuid", "question", "answer_letter", "options"),
+		about("discipline", one("supergpqa", "uuid", "question", "answer_letter", "options")),
 		one("medqa", "id", "question", "answer_idx", "options"),
 		one("aqua", "id", "question", "correct", "options"),
-		one("mmlu-pro", "question_id", "question", "answer", "options"),
-		one("mmlu", "id", "question", "answer", "choices"),
+		about("category", one("mmlu-pro", "question_id", "question", "answer", "options")),
+		about("subject", one("mmlu", "id", "question", "answer", "choices")),
 		one("problem-options", "id", "problem", "answer", "options"),
 		one("problem-choices", "id", "problem", "answer", "choices"),
 		one("prompt-options", "id", "prompt", "answer", "options"),
 		one("prompt-choices", "id", "prompt", "answer", "choices"),
-		columns("medmcqa", "id", "question", "cop", false, "opa", "opb", "opc", "opd"),
+		about("subject_name", columns("medmcqa", "id", "question", "cop", false, "opa", "opb", "opc", "opd")),
 		columns("ceval", "id", "question", "answer", false, letters...),
 		columns("cmmlu", "id", "Question", "Answer", false, letters...),
 	}

@@ -11,7 +11,7 @@ import (
 func TestChoices(t *testing.T) {
 	const text = "Which?\n\nA) one\nB) two\nC) three"
 	for _, tt := range []struct{ name, row, text, golds string }{
-		{"mmlu", `{"question":"Which?","subject":"s","choices":["one","two","three"],"answer":1}`, text, "B|(B) two"},
+		{"mmlu", `{"question":"Which?","subject":"s","choices":["one","two","three"],"answer":1}`, text, "B|(B) two of s"},
 		{"mmlu", `{"question":"Which?","choices":["2","1","0"],"answer":2}`, "Which?\n\nA) 2\nB) 1\nC) 0", "C|(C) 0"},
 		{"mmlu", `{"question":"Which?","choices":["2","1","0"],"answer":"2"}`, "Which?\n\nA) 2\nB) 1\nC) 0", "A|(A) 2"},
 		{"mmlu", `{"question":"Which?","choices":["one","two","three"],"answer":"2"}`, text, "C|(C) three"},
@@ -67,6 +67,9 @@ func TestChoices(t *testing.T) {
 				t.Fatal(err)
 			}
 			golds := strings.Join(append([]string{p.Answer}, facts.Answers...), "|")
+			if facts.Source != "" {
+				golds += " of " + facts.Source
+			}
 			if p.Prompt != tt.text || golds != tt.golds {
 				t.Errorf("%q, golds %s", p.Prompt, golds)
 			}
