@@ -23,6 +23,9 @@ func TestEvalRun(t *testing.T) {
 	}
 	run("run", "../../configs/smoke_cpu.yaml").succeeds(t)
 	before := run("ls", "--json", "--fields", "pass@1,pass@4")
+	if e := run("samples", "@last", "-n", "1", "-o", "jsonl"); e.code != 0 || strings.Contains(e.stdout, `"gold":null`) {
+		t.Errorf("without a right answer: %s%s", e.stdout, e.stderr)
+	}
 	run("suite", "add", "puzzles", puzzles).succeeds(t)
 
 	rows := func(args ...string) map[string]float64 {
