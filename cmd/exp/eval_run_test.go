@@ -23,6 +23,9 @@ func TestEvalRun(t *testing.T) {
 	}
 	run("run", "../../configs/smoke_cpu.yaml").succeeds(t)
 	before := run("ls", "--json", "--fields", "pass@1,pass@4")
+	if e := run("samples", "@last", "-n", "1", "-o", "jsonl"); e.code != 0 || strings.Contains(e.stdout, `"gold":null`) {
+		t.Errorf("without a right answer: %s%s", e.stdout, e.stderr)
+	}
 	run("suite", "add", "puzzles", puzzles).succeeds(t)
 
 	rows := func(args ...string) map[string]float64 {
@@ -194,6 +197,14 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out needs --responses")
 	run("eval", dir, "--suite", "puzzles").refuses(t, 3, "no config.json")
 	run("eval", "--n", "3").refuses(t, 2, "--n needs a RUN or a FOLDER")
+
+	// The file that a run has its own problems from is a suite, too; the run's scores keep their name.
+	mine := filepath.Join(dir, "mine.jsonl")
+	writeRows(t, mine, `{"nums":[3,7],"target":21}`)
+	run("run", "../../configs/smoke_cpu.yaml", "--set", "name=mined", "--set", "data.test={source: "+mine+", size: 0}",
+		"--set", "train.steps=1", "--set", "eval.online.every_steps=0").succeeds(t)
+	run("eval", model[0], "--suite", mine, "--n", "1", "--max-new-tokens", "24").says(t, "  mine  ")
+	run("show", "mined").says(t, "results on countdown/test")
 }
 
 // writeRows writes a file of lines.

@@ -232,7 +232,7 @@ func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store
 		}
 		s.Name = filepath.Base(filepath.Dir(abs)) + "-" + s.Name
 	}
-	if kept, err := suites.Find(ctx, db, digest.String()); err == nil {
+	if kept, err := suites.Find(ctx, db, digest.String()); err == nil && !kept.OfRuns() {
 		if newest, err := suites.Find(ctx, db, kept.Name); err != nil || newest.ID != kept.ID {
 			return kept, cli.Usagef("%s holds the problems of an older suite %s; that name now stands for others "+
 				"(exp suite ls), and scores are stored by name", path, kept.Name)
@@ -313,11 +313,11 @@ func suiteMissing(err error) error {
 }
 
 func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
-	if suites.OfRun(row) && c.Bool("items") {
+	if row.OfRuns() && c.Bool("items") {
 		return cli.Usagef("%s is the data of runs, not a benchmark", row.Name).
 			Advise("exp samples RUN shows its problems")
 	}
-	if !suites.OfRun(row) {
+	if !row.OfRuns() {
 		s, err := suites.Load(db, row)
 		if err != nil {
 			return err

@@ -69,14 +69,24 @@ func choiceLayouts() []Layout {
 		one("aqua", "id", "question", "correct", "options"),
 		about("category", one("mmlu-pro", "question_id", "question", "answer", "options")),
 		about("subject", one("mmlu", "id", "question", "answer", "choices")),
-		one("problem-options", "id", "problem", "answer", "options"),
-		one("problem-choices", "id", "problem", "answer", "choices"),
-		one("prompt-options", "id", "prompt", "answer", "options"),
-		one("prompt-choices", "id", "prompt", "answer", "choices"),
 		about("subject_name", columns("medmcqa", "id", "question", "cop", false, "opa", "opb", "opc", "opd")),
 		columns("ceval", "id", "question", "answer", false, letters...),
 		columns("cmmlu", "id", "Question", "Answer", false, letters...),
 	}
+}
+
+// choosing returns the layout with the options that the row's column options or choices may hold, in this row or a
+// later one.
+func (l Layout) choosing(r rows.Row) Layout {
+	if l.Choices != nil || l.Within != Whole || len(l.Problem) > 1 {
+		return l
+	}
+	for _, column := range []string{"options", "choices"} {
+		if _, ok := r.Fields[column]; ok {
+			l.Choices = &Choices{Options: []string{column}}
+		}
+	}
+	return l
 }
 
 // options are the options of a row in the problem's order.

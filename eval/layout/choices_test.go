@@ -43,6 +43,9 @@ func TestChoices(t *testing.T) {
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
 		{"truthfulqa", `{"question":"Which?","mc1_targets":{"choices":["two","one","three","four"],"labels":[1,0,0,0]}}`,
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
+		// options beside other fields
+		{"nemo-skills", `{"problem":"Which?","expected_answer":"B","options":["one","two","three"]}`, text, "B|(B) two"},
+		{"prompt", `{"prompt":"Which?","answer":"B","choices":["one","two","three"]}`, text, "B|(B) two"},
 		// no options
 		{"question", `{"question":"Which?","choices":null,"answer":"4"}`, "Which?", "4"},
 		{"question", `{"question":"Which?","options":[],"answer":"4"}`, "Which?", "4"},
@@ -95,6 +98,12 @@ func TestChoicesOfSomeRows(t *testing.T) {
 	want := []string{"P?\n\nA) x\nB) y = B", "Q? = 42", "P?\n\nA) x\nB) z = B"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("%q", got)
+	}
+	// the first row may be one without options
+	const later = `{"question":"Q?","options":null,"answer":"42"}` + "\n" + `{"question":"P?","options":["x","y"],"answer":"B"}`
+	problems, _, err = Problems(rows.Read(file(t, later)), nil, nil)
+	if err != nil || len(problems) != 2 || problems[1].Prompt != "P?\n\nA) x\nB) y" {
+		t.Errorf("%+v, %v", problems, err)
 	}
 	// an open problem has its options without an answer
 	open, _, err := PromptsAt(rows.Read(file(t, `{"id":"c","question":"R?","options":["x","y"],"answer":null}`)), Columns{})
