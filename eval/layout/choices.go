@@ -24,8 +24,8 @@ import (
 type Choices struct {
 	// Options is one column, as optionsIn reads it, or a column for each option, of which rows may lack all but two.
 	Options []string
-	// Shuffled puts the options in an order that the texts of the question and the options give, because the files have
-	// the right one first.
+	// Shuffled puts the options in an order that the texts of the question and the options give, because the files
+	// have the right one first.
 	Shuffled bool
 }
 

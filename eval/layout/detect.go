@@ -64,7 +64,8 @@ func Detect(r rows.Row) (Layout, error) {
 		}
 	}
 	return Layout{}, r.Errorf("", "no known layout of problems: %s. The problem is read from %s, the answer from %s, "+
-		"multiple-choice questions from the columns of published files; other columns need another name", columnsOf(r), orOf(problemColumns()), orOf(answerColumns()))
+		"multiple-choice questions from the columns of published files; other columns need another name",
+		columnsOf(r), orOf(problemColumns()), orOf(answerColumns()))
 }
 
 // detectProblem is Detect or DetectAt for problems whose answer is needed. It also takes the columns of different
@@ -161,7 +162,8 @@ func DetectAt(r rows.Row, column string) (Layout, error) {
 			return l.choosing(r), nil
 		}
 	}
-	return Layout{}, r.Errorf("", "no field with the answer: %s. It is read from %s", columnsOf(r), orOf(answerColumns()))
+	return Layout{}, r.Errorf("", "no field with the answer: %s. It is read from %s", columnsOf(r),
+		orOf(answerColumns()))
 }
 
 // DetectPrompt finds the layout of a row whose answer, if any, only the run's reward reads: a known one, or else the

@@ -155,7 +155,7 @@ func (s *Suite) read(path string, l *layout.Layout, images *layout.Images) (err 
 	return err
 }
 
-// gradersOf returns the graders of a file whose first row is r, in a layout or, if that is nil, the one that it detects.
+// gradersOf returns the graders of a file whose first row is r, in a layout or, if that is nil, the detected one.
 func gradersOf(r rows.Row, l *layout.Layout) []string {
 	if l == nil {
 		found, err := layout.Detect(r)

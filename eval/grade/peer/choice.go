@@ -27,9 +27,9 @@ var (
 	mmluProLabel  = regexp.MustCompile(`.*[aA]nswer:[\s\v\x1c-\x1f\x{85}\p{Z}]*([A-J])`)
 )
 
-// MMLUPro grades as the script of MMLU-Pro does (evaluate_from_local.py): the letter after the first "answer is", after
-// the first line's last "answer:", or the last letter that stands alone. Without one that script draws an option; here
-// the response is wrong.
+// MMLUPro grades as the script of MMLU-Pro does (evaluate_from_local.py): the letter after the first "answer is", the
+// letter after the last "answer:" of the first line that has one, or the last letter that stands alone. Without any the
+// script draws an option; here the response is wrong.
 func MMLUPro(gold, response string) grade.Verdict {
 	for _, p := range []*regexp.Regexp{mmluProAnswer, mmluProLabel} {
 		if m := p.FindStringSubmatch(response); m != nil {
