@@ -28,8 +28,8 @@ var (
 )
 
 // MMLUPro grades as the script of MMLU-Pro does (evaluate_from_local.py): the letter after the first "answer is", the
-// letter after the last "answer:" of the first line that has one, or the last letter that stands alone. Without any the
-// script draws an option; here the response is wrong.
+// letter after the last "answer:" of the first line that has one, or the last letter that stands alone. Without any
+// the script draws an option; here the response is wrong.
 func MMLUPro(gold, response string) grade.Verdict {
 	for _, p := range []*regexp.Regexp{mmluProAnswer, mmluProLabel} {
 		if m := p.FindStringSubmatch(response); m != nil {
