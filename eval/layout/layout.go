@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,18 +104,84 @@ func Known() []Layout {
 	}
 }
 
-// Detect finds the layout of a row. On failure the error lists the fields it looked for.
+// Detect finds the layout of a row among the known ones. On failure the error says what the row has and what a row
+// may have.
 func Detect(r rows.Row) (Layout, error) {
-	var wanted []string
 	for _, l := range Known() {
 		if r.Has(append([]string{l.Answer}, l.Problem...)...) && l.fits(r) {
 			return l, nil
 		}
-		if fields := strings.Join(l.Problem, "+") + " with " + l.Answer; !slices.Contains(wanted, fields) {
-			wanted = append(wanted, fields)
+	}
+	return Layout{}, r.Errorf("", "no known layout of problems: %s. The problem is read from %s, the answer from %s; "+
+		"other columns need another name", columnsOf(r), orOf(problemColumns()), orOf(answerColumns()))
+}
+
+// detectProblem is Detect or DetectAt for problems whose answer is needed. It also takes the columns of different
+// layouts together, such as a question with its expected_answer, and a ground_truth.
+func detectProblem(r rows.Row, column string) (Layout, error) {
+	l, err := DetectAt(r, column)
+	if err == nil || column != "" && !r.Has(column) || withoutAnswer(r) { // a later row may tell
+		return l, err
+	}
+	columns := problemColumns()
+	if column != "" {
+		columns = []string{column}
+	}
+	for _, c := range columns {
+		if !r.Has(c) {
+			continue
+		}
+		if found, err := DetectAt(r, c); err == nil {
+			return found, nil
+		}
+		if r.Has(truthColumn) {
+			return Layout{Name: truthColumn, ID: "id", Problem: []string{c}, Answer: truthColumn}, nil
 		}
 	}
-	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
+	return l, err
+}
+
+// truthColumn is a column of answers in examples of TRL and in data of open-instruct. Task prompts keep it for a
+// program alone (data.keep), so it is in no known layout.
+const truthColumn = "ground_truth"
+
+// problemColumns are columns that hold a problem alone.
+func problemColumns() []string { return []string{"question", "problem", "prompt", "messages"} }
+
+// answerColumns are the columns of answers, the usual ones first.
+func answerColumns() []string {
+	list := []string{"answer", "gold", truthColumn}
+	for _, l := range Known() {
+		if !slices.Contains(list, l.Answer) {
+			list = append(list, l.Answer)
+		}
+	}
+	return list
+}
+
+// columnsOf says which columns a row has, and what looks wrong with them.
+func columnsOf(r rows.Row) string {
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+		note := ""
+		switch {
+		case r.Empty(name):
+			note = " (empty)"
+		case len(r.Fields) == 1 && strings.ContainsAny(name, ";\t|"):
+			note = " (one column: commas separate those of a .csv, tabs those of a .tsv)"
+		}
+		list = append(list, name+note)
+	}
+	if most := 12; len(list) > most {
+		list = append(list[:most], fmt.Sprintf("%d more", len(list)-most))
+	}
+	return "the row has " + strings.Join(list, ", ")
+}
+
+// orOf joins names: "a, b or c".
+func orOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // DetectAt finds the layout of a row with its problem in a column, and its answer where a known
@@ -137,17 +204,14 @@ func DetectAt(r rows.Row, column string) (Layout, error) {
 			others = append(others, l)
 		}
 	}
-	var wanted []string
 	for _, l := range slices.Concat(own, marked, others) {
 		l.Problem = []string{column}
 		if r.Has(l.Answer) && l.fits(r) {
 			return l, nil
 		}
-		if !slices.Contains(wanted, l.Answer) {
-			wanted = append(wanted, l.Answer)
-		}
 	}
-	return Layout{}, r.Errorf("", "no field with the answer; looked for %s", strings.Join(wanted, ", "))
+	return Layout{}, r.Errorf("", "no field with the answer: %s. It is read from %s", columnsOf(r),
+		orOf(answerColumns()))
 }
 
 // DetectPrompt finds the layout of a row whose answer, if any, only the run's reward reads: a known one, or else the
