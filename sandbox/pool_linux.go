@@ -273,7 +273,7 @@ func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 		return alone(ctx, m, list)
 	}
 	m.level = Namespaces
-	err = trial(ctx, m)
+	err = tried(ctx, m)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -305,7 +305,7 @@ func alone(ctx context.Context, m *machine, list []Probe) (*machine, []Probe, er
 	}
 	m.level = Landlock
 	removeStaleFolders()
-	err := trial(ctx, m)
+	err := tried(ctx, m)
 	if ctx.Err() != nil {
 		return nil, nil, ctx.Err()
 	}
@@ -348,6 +348,29 @@ func landlockABI() int {
 		return 0
 	}
 	return int(abi)
+}
+
+// passed holds the trials that succeeded in this process.
+var passed sync.Map
+
+// tried is trial, once for an interpreter and a level if it succeeds: what the kernel granted this process it does not
+// take back, and each slot starts or says why not.
+func tried(ctx context.Context, m *machine) error {
+	type conditions struct {
+		interpreter file
+		level       Level
+		root        bool
+	}
+	at, found := fileAt(m.python.Exe)
+	c := conditions{at, m.level, m.root}
+	if _, ok := passed.Load(c); ok && found {
+		return nil
+	}
+	err := trial(ctx, m)
+	if err == nil && found {
+		passed.Store(c, true)
+	}
+	return err
 }
 
 // trial runs an honest program and one that the filter must kill.

@@ -13,7 +13,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // python is an interpreter on the host, with the parts of it that a slot must see.
@@ -46,11 +49,64 @@ print(json.dumps({"Exe": os.path.realpath(sys.executable), "Version": "%d.%d.%d"
   "Stdlib": os.path.realpath(sysconfig.get_path("stdlib")), "Mapped": [m for m in maps if ".so" in os.path.basename(m)]}))
 `
 
-// findPython asks name, or python3 in PATH, to describe itself.
+// findPython asks name, or python3 in PATH, to describe itself, once per process: a shim, such as pyenv's, takes
+// longer to find the interpreter than the interpreter takes to answer.
 func findPython(ctx context.Context, name string) (python, error) {
 	if name == "" {
 		name = "python3"
 	}
+	at, found := commandAt(name)
+	if p, ok := described.Load(at); ok && found {
+		return p.(python), nil
+	}
+	p, err := describe(ctx, name)
+	if err == nil && found {
+		described.Store(at, p)
+	}
+	return p, err
+}
+
+// described holds what interpreters said of themselves, by command.
+var described sync.Map
+
+// command is a command's file, and whatever a shim may choose an interpreter by.
+type command struct {
+	file
+	folder, environment string
+}
+
+// file identifies a file's content.
+type file struct {
+	path         string
+	device, node uint64
+	size, change int64 // bytes; ns since 1970
+}
+
+// fileAt identifies a file; ok is false if it cannot be read.
+func fileAt(path string) (f file, ok bool) {
+	var st unix.Stat_t
+	if unix.Stat(path, &st) != nil {
+		return f, false
+	}
+	return file{path: path, device: uint64(st.Dev), node: st.Ino, size: st.Size, change: st.Ctim.Nano()}, true
+}
+
+// commandAt identifies a command in PATH or at a path; ok is false if there is none.
+func commandAt(name string) (c command, ok bool) {
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return c, false
+	}
+	if c.file, ok = fileAt(path); !ok {
+		return c, false
+	}
+	c.folder, err = os.Getwd()
+	c.environment = strings.Join(os.Environ(), "\x00")
+	return c, err == nil
+}
+
+// describe asks an interpreter to describe itself.
+func describe(ctx context.Context, name string) (python, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute) // may take many seconds on a loaded machine
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, append([]string{"-I", "-S", "-c", describePython}, preloaded()...)...)

@@ -11,6 +11,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/harness/config"
+	"exp/harness/inspect"
 )
 
 func (a *app) configNewCommand() *cli.Command {
@@ -59,6 +60,7 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 		return cli.Usagef("--model, --data and --test are for the tasks %s; %s generates its problems",
 			strings.Join(config.StartersFromFiles(), ", "), s.Task)
 	}
+	s.MaxPositions = positionsOf(s.Model)
 	text, err := config.NewRecipe(s)
 	switch {
 	case err != nil && slices.Contains(config.StartersFromFiles(), s.Task):
@@ -80,6 +82,23 @@ func (a *app) configNew(c *cli.Context, args []string) error {
 	}
 	a.Note("wrote %s; next: exp run %s", args[0], args[0])
 	return nil
+}
+
+// positionsOf returns how many tokens a model reads; 0 if its folder is not here or cannot be read, which the plan of
+// a run explains.
+func positionsOf(folder string) int {
+	if !inspect.IsModel(folder) {
+		return 0
+	}
+	f, err := inspect.Find(folder, "", "")
+	if err != nil {
+		return 0
+	}
+	r, err := f.Describe(inspect.Options{})
+	if err != nil {
+		return 0
+	}
+	return r.Positions
 }
 
 // writeRecipe writes a file that is not there yet.

@@ -74,6 +74,9 @@ func TestConfigNewFromFiles(t *testing.T) {
 		problems := writeFile(t, "rows.jsonl", strings.Join(rows, "\n"))
 		file := filepath.Join(dir, task+".yaml")
 		exp(t, "config", "new", file, "--task", task, "--algo", "grpo", "--model", model, "--data", problems).succeeds(t)
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "max_new_tokens: 32\n") {
+			t.Errorf("%v: answers do not fit into the model's 64 positions:\n%s", err, text)
+		}
 		exp(t, "run", file, "--dry-run", "--store", db).says(t, "eval.score test", "train")
 	}
 }

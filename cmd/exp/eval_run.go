@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/config"
@@ -132,7 +133,9 @@ func (a *app) runWithWeights(c *cli.Context, db *store.DB, ref string) (store.Ru
 	}
 	for _, flag := range []string{"template", "system", "adapter", "part", "set", "dry-run", generationConfig} {
 		if c.IsSet(flag) {
-			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag)
+			return run, a.Usagef("--%s needs a FOLDER: a run's prompts are built as in its training", flag).
+				Advise("the run's folder is scored as a run of its own: exp eval " +
+					filepath.Join(db.RunDir(run.RID), stage.MergedDir) + " …")
 		}
 	}
 	if by := run.Foreign(); by != "" {
@@ -162,7 +165,8 @@ func withoutWeights(run store.Run) string {
 
 // noFolder extends "no such run" where the folder is missing too.
 func noFolder(ref string, err error) error {
-	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") {
+	var several *query.AmbiguousError
+	if _, e := os.Stat(ref); e == nil || strings.HasPrefix(ref, "@") || errors.As(err, &several) {
 		return err
 	}
 	return fmt.Errorf("%w, and no such folder exists", err)

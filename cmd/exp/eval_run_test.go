@@ -2,10 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/experiments/query"
 )
 
 // exp eval RUN adds the scores of a suite to a run and leaves the rest of it alone.
@@ -23,6 +26,9 @@ func TestEvalRun(t *testing.T) {
 	}
 	run("run", "../../configs/smoke_cpu.yaml").succeeds(t)
 	before := run("ls", "--json", "--fields", "pass@1,pass@4")
+	if e := run("samples", "@last", "-n", "1", "-o", "jsonl"); e.code != 0 || strings.Contains(e.stdout, `"gold":null`) {
+		t.Errorf("without a right answer: %s%s", e.stdout, e.stderr)
+	}
 	run("suite", "add", "puzzles", puzzles).succeeds(t)
 
 	rows := func(args ...string) map[string]float64 {
@@ -144,7 +150,7 @@ func TestEvalRun(t *testing.T) {
 	if !strings.Contains(asked.stderr, "stage=eval.gen label=puzzles start") {
 		t.Errorf("another prompt was not sampled:\n%s", asked.stderr)
 	}
-	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template needs a FOLDER")
+	run("eval", "@last", "--suite", "puzzles", "--template", template).refuses(t, 2, "--template needs a FOLDER", "/model …")
 
 	// Adapters are named next to the model, or alone if they name a model that is here: one
 	// evaluation, other than the plain model's.
@@ -194,6 +200,22 @@ func TestEvalRun(t *testing.T) {
 	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out needs --responses")
 	run("eval", dir, "--suite", "puzzles").refuses(t, 3, "no config.json")
 	run("eval", "--n", "3").refuses(t, 2, "--n needs a RUN or a FOLDER")
+
+	// The file that a run has its own problems from is a suite, too; the run's scores keep their name.
+	mine := filepath.Join(dir, "mine.jsonl")
+	writeRows(t, mine, `{"nums":[3,7],"target":21}`)
+	run("run", "../../configs/smoke_cpu.yaml", "--set", "name=mined", "--set", "data.test={source: "+mine+", size: 0}",
+		"--set", "train.steps=1", "--set", "eval.online.every_steps=0").succeeds(t)
+	run("eval", model[0], "--suite", mine, "--n", "1", "--max-new-tokens", "24").says(t, "  mine  ")
+	run("show", "mined").says(t, "results on countdown/test")
+
+	// The plan of a run on a model's folder counts its positions, and an evaluation leaves out no long prompt.
+	run("run", "../../configs/smoke_cpu.yaml", "--dry-run", "--set", "model={init: pretrained, base: "+model[0]+"}",
+		"--set", "tokenizer.kind=model", "--set", "sft.steps=0", "--set", "data.train={source: "+mine+", size: 0}",
+		"--set", "train={prompts_per_step: 1, prompts_per_update: 1}", "--set", "rollout.max_new_tokens=60").refuses(t, 2,
+		"data.train: problem ", "the model has 64", "lower rollout.max_new_tokens to ")
+	run("eval", model[0], "--suite", mine, "--set", "data.max_prompt_tokens=3", "--max-new-tokens", "24").refuses(t, 2,
+		"set data.truncate; data.filter_overlong leaves out no problem of a benchmark")
 }
 
 // writeRows writes a file of lines.
@@ -215,4 +237,15 @@ func TestEvalRunOfOtherSources(t *testing.T) {
 	}
 	exp(t, "eval", "smoke#0", "--suite", "test", "--n", "2", "--store", dir).refuses(t, 7, "made by other sources",
 		"score its folder, as a run of its own: exp eval "+dir, "--source DIR")
+}
+
+// A name of several runs is no folder that is missing.
+func TestNoFolder(t *testing.T) {
+	several := &query.AmbiguousError{Ref: "nothing#0"}
+	if err := noFolder("nothing#0", several); err != error(several) {
+		t.Error(err)
+	}
+	if err := noFolder("nothing", errors.New("no run")); err.Error() != "no run, and no such folder exists" {
+		t.Error(err)
+	}
 }

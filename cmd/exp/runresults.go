@@ -90,8 +90,8 @@ func (a *app) suggestNext(ctx context.Context, db *store.DB, results []harness.R
 	}
 	var names []string
 	for _, r := range results {
-		if !slices.Contains(names, r.Run.Name) {
-			names = append(names, r.Run.Name)
+		if name := a.armName(ctx, db, r.Run); !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	first := results[0].Run
@@ -142,24 +142,30 @@ func samplesOf(ctx context.Context, db *store.DB, run store.Run) ([]string, erro
 }
 
 // armsToCompare returns names that exp compare takes as arms: the given names, else the
-// first with an earlier run's name, else the first alone, by its xid if experiments share
-// the name.
+// first with an earlier run's, else the first alone.
 func (a *app) armsToCompare(ctx context.Context, db *store.DB, first store.Run, names []string) ([]string, error) {
 	if len(names) > 1 && a.canCompare(ctx, db, names...) {
 		return names, nil
 	}
 	const tried = 8
 	others, err := harness.OtherArms(ctx, db, first, recentRuns)
-	for _, other := range others[:min(len(others), tried)] {
-		if a.canCompare(ctx, db, first.Name, other) {
-			return []string{first.Name, other}, err
+	own := a.armName(ctx, db, first)
+	for _, run := range others[:min(len(others), tried)] {
+		other := a.armName(ctx, db, run)
+		if a.canCompare(ctx, db, own, other) {
+			return []string{own, other}, err
 		}
 	}
-	same, findErr := a.finder(db).All(ctx, first.Name) // an error: the run was deleted meanwhile
-	if findErr == nil && slices.ContainsFunc(same, func(r store.Run) bool { return r.XID != first.XID }) {
-		return []string{"xid:" + first.XID.Short()}, err
+	return []string{own}, err
+}
+
+// armName selects the runs of a run's experiment: by its name, unless other experiments have it too.
+func (a *app) armName(ctx context.Context, db *store.DB, run store.Run) string {
+	same, err := a.finder(db).All(ctx, run.Name) // an error: the run was deleted meanwhile
+	if err == nil && slices.ContainsFunc(same, func(r store.Run) bool { return r.XID != run.XID }) {
+		return "xid:" + run.XID.Short()
 	}
-	return []string{first.Name}, err
+	return run.Name
 }
 
 // canCompare reports whether exp compare takes the runs of some names as arms.

@@ -57,6 +57,8 @@ func TestNextCommands(t *testing.T) {
 	_, arm, _ := strings.Cut(edited.stderr, "exp report ")
 	arm, _, _ = strings.Cut(arm, " ")
 	exp(t, "report", arm, "--out", filepath.Join(t.TempDir(), "report"), "--store", dir).succeeds(t)
+	run(smokeRecipe, "--set", "train.optim.lr=0.002", "--set", "name=smoke-ppo", "--set", "algo.kind=ppo").says(t,
+		"exp compare xid:", " "+arm+" --store "+dir+"\n")
 }
 
 // A run that two configurations describe is one row, and has its own next commands.

@@ -30,7 +30,8 @@ func samplesCommand(a *app) *cli.Command {
 		ArgsUsage: "RUN",
 		Description: "Shows the stored completions: of the newest final evaluation of a suite, of the " +
 			"evaluation before training (--suite test@start), or of training (--suite train, or --step N). " +
-			"store.samples.eval and store.samples.train set how many are kept.",
+			"store.samples.eval and store.samples.train set how many are kept. The column gold has " +
+			"the right answer, or one of many.",
 		UsageText: strings.Join([]string{
 			"exp samples @last # of the final evaluation",
 			"exp samples @last --wrong --text -n 3 # whole prompts and completions of three failures",
@@ -86,6 +87,9 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 	s := recorded.Completions{DB: db, Run: run, Suite: suite, Query: q, Match: grep}
 	list, more, err := s.Read(c.Context, int(limit))
 	if err != nil {
+		return err
+	}
+	if err := recorded.AddGolds(c.Context, db, list); err != nil {
 		return err
 	}
 	if len(list) == 0 {
@@ -244,15 +248,22 @@ var verdictStyle = styleOf(map[string]term.Style{"right": term.Good, "wrong": te
 
 func (a *app) sampleTable(list []recorded.Completion) cli.Table {
 	training := slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.Step > 0 })
+	known := slices.ContainsFunc(list, func(s recorded.Completion) bool { return oneLine(s.Gold) != "" })
 	t := cli.Table{Schema: "exp.samples/1", Columns: []cli.Column{
 		{Key: "suite", Wide: true}, {Key: "step", Wide: !training}, {Key: "item"}, {Key: "k"},
 		{Key: "verdict", Style: verdictStyle},
 		{Key: "score", Digits: 2}, {Key: "tokens"}, {Key: "logp", Digits: 2}, {Key: "finish"},
-		{Key: "answer", Wide: true},
+		{Key: "gold", Wide: !known, Min: 8, Rank: 2, Drop: 1}, {Key: "answer", Wide: true},
 		{Key: "reason", Wide: true}, {Key: "prompt", Wide: true}, {Key: "completion", Rank: 1, Min: 16},
 	}}
 	for _, s := range list {
-		completion := any(s.Text)
+		completion, gold := any(s.Text), any(s.Gold)
+		switch {
+		case s.Gold == "":
+			gold = nil
+		case a.Out.ForPeople():
+			gold = oneLine(s.Gold)
+		}
 		switch {
 		case !s.Kept && a.Out.ForPeople():
 			completion = "(not kept)"
@@ -262,9 +273,17 @@ func (a *app) sampleTable(list []recorded.Completion) cli.Table {
 			completion = visible(s.Text)
 		}
 		t.Rows = append(t.Rows, []any{s.Suite, s.Step, s.Item, s.K, s.Verdict(), numberOrNil(s.Reward), s.OutTokens,
-			numberOrNil(s.LogProbSum), s.Finish, s.Answer, s.Reason, s.Prompt, completion})
+			numberOrNil(s.LogProbSum), s.Finish, gold, s.Answer, s.Reason, s.Prompt, completion})
 	}
 	return t
+}
+
+// oneLine is a text of one line; of a longer one, such as a program, nothing.
+func oneLine(text string) string {
+	if strings.Contains(text, "\n") {
+		return ""
+	}
+	return text
 }
 
 // visible puts a text on one line, with its line ends marked.
@@ -290,7 +309,8 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 		}
 		fmt.Fprintf(p, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.Layout.Color),
 			verdictStyle(s.Verdict()).Paint(s.Verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
-		p.Facts(cli.Fact{Name: "answer", Text: s.Answer}, cli.Fact{Name: "reason", Text: s.Reason},
+		p.Facts(cli.Fact{Name: "gold", Text: oneLine(s.Gold)}, cli.Fact{Name: "answer", Text: s.Answer},
+			cli.Fact{Name: "reason", Text: s.Reason},
 			cli.Fact{Name: "reward", Text: rewardParts(&s)})
 		if !s.Kept {
 			p.Line("(the text was not kept)")

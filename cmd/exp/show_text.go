@@ -282,7 +282,7 @@ func (p *showPage) metrics() error {
 		{Title: "max"}, {Title: "unit", Rank: 1, Min: 4}}
 	width := 40
 	if w := p.Layout.Width; w > 0 {
-		width = max(min(w-62, 40), 8)
+		width = max(min(w-p.besideCourse(), 40), 8)
 	}
 	var rows [][]any
 	for _, m := range p.s.Metrics {
@@ -294,6 +294,16 @@ func (p *showPage) metrics() error {
 		rows = append(rows, []any{m.Name, first, spark, m.Last, m.Min, m.Max, m.Unit})
 	}
 	return p.Table(columns, rows)
+}
+
+// besideCourse is about how many columns the table of metrics takes beside the curves.
+func (p *showPage) besideCourse() int {
+	const indent, gaps, numbers = 2, 6 * 2, 4 * 6
+	name, unit := 0, 0
+	for _, m := range p.s.Metrics {
+		name, unit = max(name, term.Width(m.Name)), max(unit, term.Width(m.Unit))
+	}
+	return indent + name + unit + gaps + numbers
 }
 
 func (p *showPage) checkpoints() error {

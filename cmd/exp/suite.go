@@ -31,8 +31,8 @@ func suiteCommand(a *app) *cli.Command {
 			"graders. The known benchmarks are not part of this program: suite add reads the problems from your " +
 			"file (JSONL, JSON, CSV or parquet, in any published layout) and checks their number and digest. You " +
 			"can also describe your own suite in a small YAML file: name, file, and optionally version, " +
-			"license, items, graders and layout (id, problem, answer, within, cluster, difficulty, source: " +
-			"names of fields).",
+			"license, items, graders and layout (id, problem, answer, choices, within, cluster, difficulty, source: " +
+			"names of fields; shuffle: true for choices whose right one always stands in the same field).",
 		UsageText: "exp suite known # the benchmarks this program knows\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
@@ -232,7 +232,7 @@ func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store
 		}
 		s.Name = filepath.Base(filepath.Dir(abs)) + "-" + s.Name
 	}
-	if kept, err := suites.Find(ctx, db, digest.String()); err == nil {
+	if kept, err := suites.Find(ctx, db, digest.String()); err == nil && !kept.OfRuns() {
 		if newest, err := suites.Find(ctx, db, kept.Name); err != nil || newest.ID != kept.ID {
 			return kept, cli.Usagef("%s holds the problems of an older suite %s; that name now stands for others "+
 				"(exp suite ls), and scores are stored by name", path, kept.Name)
@@ -313,11 +313,11 @@ func suiteMissing(err error) error {
 }
 
 func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
-	if suites.OfRun(row) && c.Bool("items") {
+	if row.OfRuns() && c.Bool("items") {
 		return cli.Usagef("%s is the data of runs, not a benchmark", row.Name).
 			Advise("exp samples RUN shows its problems")
 	}
-	if !suites.OfRun(row) {
+	if !row.OfRuns() {
 		s, err := suites.Load(db, row)
 		if err != nil {
 			return err

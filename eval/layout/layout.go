@@ -25,7 +25,7 @@ import (
 type Layout struct {
 	Name       string
 	ID         string   // if the row lacks it, "id" is tried, then the row's number from 0
-	Problem    []string // texts, joined by a space; or one list of chat messages
+	Problem    []string // texts, joined by a space, or an empty line before Choices; or one list of chat messages
 	Answer     string   // a text, a number, or a list of equally right answers
 	Within     Within   // where the answer stands in that field
 	Cluster    string   // optional: problems of one cluster are not independent
@@ -34,6 +34,7 @@ type Layout struct {
 	Target     string   // optional: a worked solution to learn from
 	Keep       []string // further columns to keep in Facts.Columns
 	Images     *Images  // nil: rows with images are refused
+	Choices    *Choices // of a multiple-choice question; nil: it has none
 	Open       bool     // a problem may lack an answer
 	Verifiable bool     // a problem has Facts.Instructions
 }
@@ -70,129 +71,12 @@ func FactsOf(p *rollout.Problem) (Facts, error) {
 	return f, nil
 }
 
-// Known returns the layouts of published files in the order Detect tries them.
-func Known() []Layout {
-	return []Layout{
-		{Name: "verl", ID: "extra_info.index", Problem: []string{"prompt"}, Answer: "reward_model.ground_truth",
-			Source: "data_source"},
-		{Name: "verl-messages", ID: "extra_info.index", Problem: []string{"messages"},
-			Answer: "reward_model.ground_truth", Source: "data_source"},
-		{Name: "svamp", ID: "ID", Problem: []string{"Body", "Question"}, Answer: "Answer"},
-		{Name: "olympiadbench", ID: "id", Problem: []string{"question"}, Answer: "final_answer"},
-		{Name: "nemo-skills", ID: "id", Problem: []string{"problem"}, Answer: "expected_answer"},
-		{Name: "math-500", ID: "unique_id", Problem: []string{"problem"}, Answer: "answer", Difficulty: "level",
-			Target: "solution"},
-		{Name: "rated", ID: "id", Problem: []string{"problem"}, Answer: "answer", Difficulty: "difficulty"},
-		{Name: "problem", ID: "id", Problem: []string{"problem"}, Answer: "answer", Target: "solution"},
-		{Name: "hub-aime", ID: "ID", Problem: []string{"Problem"}, Answer: "Answer"},
-		{Name: "math", ID: "idx", Problem: []string{"problem"}, Answer: "solution", Within: Box, Difficulty: "level",
-			Target: "solution"},
-		{Name: "gsm8k", ID: "id", Problem: []string{"question"}, Answer: "answer", Within: Hash, Target: "answer"},
-		{Name: "question", ID: "id", Problem: []string{"question"}, Answer: "answer"},
-		{Name: "prompt", ID: "id", Problem: []string{"prompt"}, Answer: "answer"},
-		{Name: "messages", ID: "id", Problem: []string{"messages"}, Answer: "answer"},
-		{Name: "prompt-gold", ID: "id", Problem: []string{"prompt"}, Answer: "gold"},
-		{Name: "question-gold", ID: "id", Problem: []string{"question"}, Answer: "gold"},
-		{Name: "problem-gold", ID: "id", Problem: []string{"problem"}, Answer: "gold"},
-		// NuminaMath, and the columns that TRL's rewards take
-		{Name: "problem-boxed", ID: "id", Problem: []string{"problem"}, Answer: "solution", Within: Box,
-			Target: "solution"},
-		{Name: "prompt-boxed", ID: "id", Problem: []string{"prompt"}, Answer: "solution", Within: Box,
-			Target: "solution"},
-		{Name: "prompt-solution", ID: "id", Problem: []string{"prompt"}, Answer: "solution"},
-	}
-}
-
-// Detect finds the layout of a row. On failure the error lists the fields it looked for.
-func Detect(r rows.Row) (Layout, error) {
-	var wanted []string
-	for _, l := range Known() {
-		if r.Has(append([]string{l.Answer}, l.Problem...)...) && l.fits(r) {
-			return l, nil
-		}
-		if fields := strings.Join(l.Problem, "+") + " with " + l.Answer; !slices.Contains(wanted, fields) {
-			wanted = append(wanted, fields)
-		}
-	}
-	return Layout{}, r.Errorf("", "no known layout of problems; looked for the fields %s", strings.Join(wanted, ", "))
-}
-
-// DetectAt finds the layout of a row with its problem in a column, and its answer where a known
-// layout has it. Without a column it is Detect.
-func DetectAt(r rows.Row, column string) (Layout, error) {
-	if column == "" {
-		return Detect(r)
-	}
-	if !r.Has(column) {
-		return Layout{}, r.Errorf(column, "%w: the column with the prompt", rows.ErrMissing)
-	}
-	var own, marked, others []Layout
-	for _, l := range Known() {
-		switch {
-		case slices.Equal(l.Problem, []string{column}):
-			own = append(own, l)
-		case l.Within == Hash: // tells more than the name of the field
-			marked = append(marked, l)
-		default:
-			others = append(others, l)
-		}
-	}
-	var wanted []string
-	for _, l := range slices.Concat(own, marked, others) {
-		l.Problem = []string{column}
-		if r.Has(l.Answer) && l.fits(r) {
-			return l, nil
-		}
-		if !slices.Contains(wanted, l.Answer) {
-			wanted = append(wanted, l.Answer)
-		}
-	}
-	return Layout{}, r.Errorf("", "no field with the answer; looked for %s", strings.Join(wanted, ", "))
-}
-
-// DetectPrompt finds the layout of a row whose answer, if any, only the run's reward reads: a known one, or else the
-// problem's column alone.
-func DetectPrompt(r rows.Row, column string) (Layout, error) {
-	l, err := DetectAt(r, column)
-	l.Open = true
-	if err == nil || errors.Is(err, rows.ErrMissing) {
-		return l, err
-	}
-	columns := []string{column}
-	if column == "" {
-		columns = []string{"prompt", "messages", "problem", "question", "instruction", "query"}
-	}
-	for _, name := range columns {
-		if r.Has(name) {
-			return Layout{Name: name, ID: "extra_info.index", Problem: []string{name}, Source: "data_source",
-				Open: true}, nil
-		}
-	}
-	return l, r.Errorf("", "no column with a prompt; looked for %s; data.prompt_key names another",
-		strings.Join(columns, ", "))
-}
-
 // idField returns the field that a row has its id in; the row may lack it.
 func (l Layout) idField(r rows.Row) string {
 	if r.Has(l.ID) {
 		return l.ID
 	}
 	return "id"
-}
-
-// fits reports whether the row has the fields that tell this layout from others with the same required
-// fields.
-func (l Layout) fits(r rows.Row) bool {
-	if l.Within == Hash {
-		s, err := r.Text(l.Answer)
-		return err == nil && strings.Contains(s, string(Hash))
-	}
-	if l.Within == Box && l.Difficulty == "" {
-		s, err := r.Text(l.Answer)
-		_, boxed := peer.LastBoxedOnly(s)
-		return err == nil && boxed
-	}
-	return l.Difficulty == "" || r.Has(l.Difficulty)
 }
 
 // Parse reads a problem. Errors are *rows.Error.
@@ -281,16 +165,13 @@ func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 
 // text reads a problem that is a text, and the messages of one that package task wrote, whose field it returns.
 func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
-	var parts []string
-	for _, field := range l.Problem {
-		s, err := r.Text(field)
-		if err != nil {
+	if p.Prompt, err = l.question(r); err != nil {
+		return "", err
+	}
+	if l.offers(r) {
+		if p.Prompt, _, err = l.choose(r, p.Prompt); err != nil {
 			return "", err
 		}
-		parts = append(parts, strings.TrimSpace(s))
-	}
-	if p.Prompt = strings.Join(parts, " "); strings.TrimSpace(p.Prompt) == "" {
-		return "", r.Errorf(l.Problem[0], "empty problem")
 	}
 	if v, _ := r.Value("messages"); l.Name == "prompt" { // a problem as package task writes it
 		if _, ok := v.([]any); ok {
@@ -299,6 +180,27 @@ func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
 		}
 	}
 	return field, err
+}
+
+// question reads the fields of a problem that is a text.
+func (l Layout) question(r rows.Row) (string, error) {
+	var parts []string
+	for _, field := range l.Problem {
+		s, err := r.Text(field)
+		if err != nil {
+			return "", err
+		}
+		parts = append(parts, strings.TrimSpace(s))
+	}
+	between := " "
+	if l.Choices != nil {
+		between = "\n\n"
+	}
+	text := strings.Join(parts, between)
+	if strings.TrimSpace(text) == "" {
+		return "", r.Errorf(l.Problem[0], "empty problem")
+	}
+	return text, nil
 }
 
 // messages reads a field with a list of chat messages, of texts only if problems have no images.
@@ -386,6 +288,17 @@ func (l Layout) keepsAnswer() bool {
 func (l Layout) answers(r rows.Row) ([]string, error) {
 	if l.Open {
 		return l.anyAnswer(r)
+	}
+	if l.offers(r) {
+		question, err := l.question(r)
+		if err != nil {
+			return nil, err
+		}
+		_, golds, err := l.choose(r, question)
+		if err == nil && golds == nil {
+			err = r.Errorf(l.Answer, "%w", rows.ErrMissing)
+		}
+		return golds, err
 	}
 	texts, err := r.Texts(l.Answer)
 	if err != nil && l.keepsAnswer() {

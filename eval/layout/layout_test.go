@@ -153,7 +153,7 @@ func TestProblemsAt(t *testing.T) {
 		{"verl", `{"prompt":"P","chat":` + chat + `,"reward_model":{"ground_truth":"2"}}`, "chat", "C = 2"},
 		{"nested", `{"in":{"chat":` + chat + `},"answer":"2"}`, "in.chat", "C = 2"},
 		{"no such column", `{"prompt":"P","answer":"1"}`, "question", `rows.jsonl:1: field "question": missing: the column with the prompt`},
-		{"no answer", `{"prompt":"P","right":"1"}`, "prompt", "rows.jsonl:1: no field with the answer; looked for reward_model.ground_truth, answer, "},
+		{"no answer", `{"prompt":"P","right":"1"}`, "prompt", "rows.jsonl:1: no field with the answer: the row has prompt, right. It is read from answer, gold, ground_truth, reward_model.ground_truth, "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			problems, _, err := ProblemsAt(rows.Read(file(t, tt.row)), Columns{Prompt: tt.column})
@@ -213,10 +213,27 @@ func TestKeptAnswers(t *testing.T) {
 	}
 }
 
+// Problems and answers in columns of different layouts are found, and a ground_truth; but not by task prompts, whose
+// programs get the answer from data.keep.
+func TestColumnsOfDifferentLayouts(t *testing.T) {
+	for _, text := range []string{`{"question":"P","expected_answer":"1"}`, `{"messages":[{"role":"user","content":"P"}],"ground_truth":"1"}`,
+		`{"prompt":"P","ground_truth":1,"x":"y"}`, `{"question":"P","solution":"so \\boxed{1}"}`, `{"messages":[{"role":"user","content":"P"}],"gold":["1"]}`} {
+		problems, _, err := Problems(rows.Read(file(t, text)), nil, nil)
+		if err != nil || problems[0].Prompt != "P" || problems[0].Answer != "1" {
+			t.Errorf("%s: %+v, %v", text, problems, err)
+		}
+	}
+	problems, _, err := PromptsAt(rows.Read(file(t, `{"prompt":"P","ground_truth":"1"}`)), Columns{})
+	if err != nil || problems[0].Answer != "" {
+		t.Errorf("a task prompt: %+v, %v", problems, err)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown fields", `{"x":1}`, "rows.jsonl:1: no known layout"},
+		{"another separator", `{"question;answer":"P;1"}`, "the row has question;answer (one column: commas separate those of a .csv"},
 		{"no answer", good + `{"id":2,"problem":"Q"}`, `rows.jsonl:2: field "answer": missing`},
 		{"no answer at all", `{"problem":"Q","answer":null}`, "no known layout"},
 		{"empty answer", good + `{"id":2,"problem":"Q","answer":" "}`, `field "answer": empty answer`},
@@ -269,7 +286,8 @@ func TestUnanswered(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "no known layout") {
 		t.Fatalf("no row has an answer: %v", err)
 	}
-	if text := err.Error(); strings.Count(text, "question with answer") != 1 || strings.Count(text, "problem with answer") != 1 {
-		t.Errorf("a layout stands twice: %v", err)
+	if text := err.Error(); !strings.Contains(text, "the row has answer (empty), question. The problem is read from question, problem, prompt or messages") ||
+		strings.Count(text, " final_answer") != 1 || strings.Count(text, ", gold,") != 1 {
+		t.Errorf("a column is missing or stands twice: %v", err)
 	}
 }

@@ -100,7 +100,7 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout, images *Images) ([]roll
 		if l != nil {
 			found = *l
 		} else {
-			found, err = Detect(r)
+			found, err = detectProblem(r, "")
 		}
 		found.Images = images
 		return found, err
@@ -110,7 +110,7 @@ func Problems(all iter.Seq2[rows.Row, error], l *Layout, images *Images) ([]roll
 // ProblemsAt is Problems with further columns: c.Prompt has the problem's text, or its messages. Those in c.Keep
 // become Facts.Columns; one that no row has is an error.
 func ProblemsAt(all iter.Seq2[rows.Row, error], c Columns) ([]rollout.Problem, Copies, error) {
-	return readKeeping(all, c, func(r rows.Row) (Layout, error) { return DetectAt(r, c.Prompt) })
+	return readKeeping(all, c, func(r rows.Row) (Layout, error) { return detectProblem(r, c.Prompt) })
 }
 
 // PromptsAt is ProblemsAt for problems that need no answer.

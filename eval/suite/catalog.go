@@ -47,6 +47,7 @@ func ByDigest(digest string) (Known, bool) {
 func Catalog() []Known {
 	contest := []string{"exp", "math_dapo", "math_reward"}
 	programs := CodeGraders()
+	four, more := choiceGraders(4), choiceGraders(10)
 	school := []string{"exp", "gsm8k_strict", "gsm8k_flexible"}
 	return []Known{
 		{Name: "gsm8k", About: "grade school word problems, test", Source: "github.com/openai/grade-school-math",
@@ -93,6 +94,23 @@ func Catalog() []Known {
 				"QwenLM/Qwen2.5-Math@a45202bd16f1")},
 		{Name: "countdown", About: "reach a number from given numbers, each used once",
 			Source: "hub: Jiayi-Pan/Countdown-Tasks-3to4", License: "", Graders: []string{countdownGrader}},
+
+		{Name: "gpqa_diamond", About: "graduate questions in science with four options, 198 that experts agree on",
+			Source: "hub: Idavidrein/gpqa", License: "CC-BY-4.0", Counts: []int{198}, Graders: four},
+		{Name: "gpqa_main", About: "graduate questions in science with four options", Source: "hub: Idavidrein/gpqa",
+			License: "CC-BY-4.0", Counts: []int{448}, Graders: four},
+		{Name: "mmlu", About: "questions of 57 subjects with four options, test", Source: "hub: cais/mmlu",
+			License: "MIT", Graders: four},
+		{Name: "mmlu_pro", About: "harder questions of 14 subjects with up to ten options, test",
+			Source: "hub: TIGER-Lab/MMLU-Pro", License: "MIT", Graders: more},
+		{Name: "supergpqa", About: "graduate questions of 285 subjects with up to ten options",
+			Source: "hub: m-a-p/SuperGPQA", License: "ODC-BY-1.0", Graders: more},
+		{Name: "arc_challenge", About: "grade school science with four options, the harder part, test",
+			Source: "hub: allenai/ai2_arc", License: "CC-BY-SA-4.0", Graders: four},
+		{Name: "commonsenseqa", About: "questions of common sense with five options, validation",
+			Source: "hub: tau/commonsense_qa", License: "MIT", Graders: more},
+		{Name: "medqa", About: "questions of the US medical licensing examination, test",
+			Source: "hub: GBaker/MedQA-USMLE-4-options", License: "CC-BY-4.0", Graders: four},
 
 		{Name: "ifeval", About: "prompts with instructions that a program can check", Source: "hub: google/IFEval",
 			License: "Apache-2.0", Counts: []int{541}, Graders: task.InstructionGraders()},

@@ -26,6 +26,8 @@ import (
 //	  problem: [story, question]
 //	  answer: gold
 //	  within: box               # or "####"; without it the field is the answer
+//	  choices: options          # of multiple-choice questions: a list, or [gold, wrong1, wrong2]
+//	  shuffle: true             # the file has the right option in the same place always
 //	  cluster: contest
 //	  difficulty: level
 //	  source: data_source
@@ -45,6 +47,8 @@ type fieldNames struct {
 	Problem    nameList `yaml:"problem"`
 	Answer     string   `yaml:"answer"`
 	Within     string   `yaml:"within"`
+	Choices    nameList `yaml:"choices"`
+	Shuffle    bool     `yaml:"shuffle"`
 	Cluster    string   `yaml:"cluster"`
 	Difficulty string   `yaml:"difficulty"`
 	Source     string   `yaml:"source"`
@@ -121,6 +125,10 @@ func readDefinition(path string) (*definition, error) {
 			return bad("layout: problem and answer must name fields")
 		case l.Within != "" && l.Within != string(layout.Hash) && l.Within != string(layout.Box):
 			return bad("layout.within: %q is not box or \"####\"", l.Within)
+		case l.Within != "" && len(l.Choices) > 0:
+			return bad("layout: within finds an answer in a solution; with choices the answer is a field of its own")
+		case l.Shuffle && len(l.Choices) == 0:
+			return bad("layout.shuffle: there are no choices to shuffle")
 		}
 	}
 	return &d, nil
@@ -150,7 +158,11 @@ func (d *definition) layout() *layout.Layout {
 	if l == nil {
 		return nil
 	}
-	return &layout.Layout{Name: d.Name, ID: l.ID, Problem: l.Problem, Answer: l.Answer,
+	found := &layout.Layout{Name: d.Name, ID: l.ID, Problem: l.Problem, Answer: l.Answer,
 		Within:  layout.Within(l.Within),
 		Cluster: l.Cluster, Difficulty: l.Difficulty, Source: l.Source}
+	if len(l.Choices) > 0 {
+		found.Choices = &layout.Choices{Options: l.Choices, Shuffled: l.Shuffle}
+	}
+	return found
 }

@@ -17,6 +17,15 @@ const countdownGrader = "countdown"
 // mathematics scores.
 func defaultGraders() []string { return []string{"exp", "math_dapo", "math_reward"} }
 
+// choiceGraders returns those of multiple-choice questions with so many options: ours, and the ones behind most
+// published scores that read all letters.
+func choiceGraders(options int) []string {
+	if options > 4 {
+		return []string{"exp", "mmlu_pro"}
+	}
+	return []string{"exp", "gpqa", "mmlu_pro"}
+}
+
 // Graders names the graders that Grader makes, then CodeGraders.
 func Graders() []string {
 	return slices.Concat(task.Graders(), []string{countdownGrader}, task.InstructionGraders(), CodeGraders())

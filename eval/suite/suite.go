@@ -89,7 +89,7 @@ func KnownName(path string) string {
 // and the number of problems must match. images reads the images of rows; nil leaves them out. Errors are system
 // errors, *rows.Error, *CountError and *DefinitionError.
 func Read(name, path string, images *layout.Images) (*Suite, error) {
-	s := &Suite{Name: name, Graders: defaultGraders()}
+	s := &Suite{Name: name}
 	file, l, want := path, (*layout.Layout)(nil), []int(nil)
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
 		d, err := readDefinition(path)
@@ -145,11 +145,29 @@ func (s *Suite) read(path string, l *layout.Layout, images *layout.Images) (err 
 		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), layout.Columns{Images: images})
 		return err
 	}
+	if s.Graders == nil {
+		s.Graders = gradersOf(first, l)
+	}
 	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l, images)
 	for i := range s.Problems { // suites are not trained on
 		s.Problems[i].Target = ""
 	}
 	return err
+}
+
+// gradersOf returns the graders of a file whose first row is r, in a layout or, if that is nil, the detected one.
+func gradersOf(r rows.Row, l *layout.Layout) []string {
+	if l == nil {
+		found, err := layout.Detect(r)
+		if err != nil {
+			return defaultGraders() // reading the file says more
+		}
+		l = &found
+	}
+	if n := l.CountChoices(r); n > 0 {
+		return choiceGraders(n)
+	}
+	return defaultGraders()
 }
 
 func firstRow(path string) (rows.Row, error) {

@@ -117,6 +117,8 @@ func TestRefuses(t *testing.T) {
 		{"empty", "", "empty"},
 		{"wrong number", start + "items: 3\nlayout: {problem: story, answer: gold}\n", "house.yaml has 2 different problems; house has 3"},
 		{"unknown grader", start + "graders: [sympy]\n", `unknown grader "sympy"`},
+		{"choices within", start + "layout: {problem: story, answer: gold, choices: o, within: box}\n", "with choices the answer is a field of its own"},
+		{"nothing to shuffle", start + "layout: {problem: story, answer: gold, shuffle: true}\n", "no choices to shuffle"},
 		{"another within", start + "layout: {problem: story, answer: gold, within: bix}\n", `"bix" is not box`},
 		{"another field", start + "layout: {problem: tale, answer: gold}\n", `house.jsonl:1: field "tale": missing`},
 		{"no layout", start, "house.jsonl:1: no known layout"},
@@ -210,6 +212,42 @@ func TestCatalogGraders(t *testing.T) {
 			}
 			if _, err := Grader(name); err != nil {
 				t.Errorf("%s: %v", k.Name, err)
+			}
+		}
+	}
+}
+
+// Multiple-choice questions are graded by their letters, and a definition may name the options of any file.
+func TestMultipleChoice(t *testing.T) {
+	four := `{"question":"Q","choices":["w","x","y","z"],"answer":1}` + "\n"
+	dir := files(t, map[string]string{"four.jsonl": four, "commonsenseqa.jsonl": four,
+		"five.jsonl": `{"question":"Q","options":["v","w","x","y","z"],"answer":"E"}` + "\n",
+		"own.jsonl":  `{"puzzle":"Q","best":"w","worse":"x","worst":"y"}` + "\n",
+		"own.yaml": "name: own\nfile: own.jsonl\n" +
+			"layout: {problem: puzzle, answer: best, choices: [best, worse, worst], shuffle: true}\n"})
+	for _, tt := range []struct{ file, graders, prompt, answer string }{
+		{"four.jsonl", "exp gpqa mmlu_pro", "Q\n\nA) w\nB) x\nC) y\nD) z", "B"},
+		{"five.jsonl", "exp mmlu_pro", "Q\n\nA) v\nB) w\nC) x\nD) y\nE) z", "E"},
+		{"own.yaml", "exp gpqa mmlu_pro", "Q\n\nA) w\nB) y\nC) x", "A"},
+	} {
+		s, err := Read("", filepath.Join(dir, tt.file), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := s.Problems[0]
+		if got := strings.Join(s.Graders, " "); got != tt.graders || p.Prompt != tt.prompt || p.Answer != tt.answer {
+			t.Errorf("%s: graders %s, %q, answer %s", tt.file, got, p.Prompt, p.Answer)
+		}
+		for _, name := range s.Graders {
+			g, err := Grader(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for answer, want := range map[string]bool{p.Answer: true, "D": false} {
+				v, err := g.Grade(t.Context(), &p, &rollout.Completion{Text: "So.\nAnswer: " + answer})
+				if err != nil || v.Correct != want {
+					t.Errorf("%s, grader %s, answer %s: %+v, %v", tt.file, name, answer, v, err)
+				}
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func formsOf(cfg Config, p *rollout.Problem) []answerForm {
 		return []answerForm{tagged}
 	case name == "math_dapo":
 		return []answerForm{labeled, boxed}
-	case name == "math_dapo_original":
+	case slices.Contains([]string{"math_dapo_original", "gpqa", "mmlu_pro"}, name):
 		return []answerForm{labeled}
 	case OwnGrader(cmp.Or(name, "exp")):
 		return []answerForm{boxed, tagged, onALine, labeled}

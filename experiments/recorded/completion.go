@@ -25,6 +25,7 @@ type Completion struct {
 	Correct    *bool // nil: not graded, or no verdict
 	Reward     float64
 	Answer     string
+	Gold       string // right answer, or one of many; empty: not known, or not asked for (AddGolds)
 	Reason     string
 	OutTokens  int64
 	LogProbSum float64
@@ -39,6 +40,9 @@ type Completion struct {
 	Agent      bool               // an agent asked the policy, and wrote those parts
 	Later      []Conversation     // of its episode, after the first, in order
 	Images     []Image            // that it brought, in the order in which the conversations show them
+
+	stage int64 // that sampled it
+	scope string
 }
 
 // Image is an image that an agent brought. The tokens First to First+Tokens-1 are its, and negative: -Tokens to -1 for
@@ -171,7 +175,7 @@ func (c Completions) Read(ctx context.Context, most int) (list []Completion, mor
 
 func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion, error) {
 	out := Completion{ID: row.ID, Suite: c.Suite, Step: row.Step, Item: row.Item, K: row.K, Reward: row.Reward,
-		OutTokens: row.OutTokens, LogProbSum: row.LogProbSum, Finish: row.Finish}
+		OutTokens: row.OutTokens, LogProbSum: row.LogProbSum, Finish: row.Finish, stage: row.Stage, scope: row.Scope}
 	if v := row.Verdict; v != nil {
 		out.Answer, out.Reason = v.Answer, v.Reason
 		if v.Graded {

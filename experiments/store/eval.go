@@ -51,9 +51,10 @@ const insertEval = `INSERT INTO evals (run, stage_gen, stage_score, suite, proto
 	n_items, n_clusters, infra_errors) VALUES (?, nullif(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // suiteOf is the name of the suite of score e of run r in stage g. Problems that a run brings itself carry its own
-// task and their role in it, although row u has the name that the first run with the same problems gave them.
+// task and their role in it, and a benchmark's carry the name by which the run was scored on it: row u has the name
+// that it got last, from the first run with the same problems or from AddSuite.
 const suiteOf = `CASE WHEN g.label IN ('test', 'val', 'test` + ident.StartSuffix + `', 'val` + ident.StartSuffix + `')
-	AND instr(u.name, '/') > 0 THEN r.task || '/' || g.label ELSE u.name END`
+	AND u.name <> g.label THEN r.task || '/' || g.label WHEN instr(u.scorer, '/') > 0 THEN g.label ELSE u.name END`
 
 // scoresOf joins the rows that suiteOf reads.
 const scoresOf = `evals e JOIN suites u ON u.id = e.suite JOIN stages g ON g.id = e.stage_score`

@@ -21,6 +21,7 @@ var migrations = []migration{
 	migration0005,
 	migration0006,
 	migration0007,
+	migration0008,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

@@ -413,4 +413,23 @@ func TestNameOfOwnProblems(t *testing.T) {
 	if want := "b math/val val 0.25, a prompts/test test 0.5, b math/test test 0.75"; err != nil || names != want {
 		t.Errorf("v_results has %s, %v, want %s", names, err, want)
 	}
+
+	// So it is whether a benchmark's file brings them before or after.
+	for _, name := range []string{"mine", "prompts/test"} {
+		if _, err := db.w.Exec(`UPDATE suites SET name = ?, scorer = 'exp/1'`, name); err != nil {
+			t.Fatal(err)
+		}
+		score("c"+name, "math", "mine", 1)
+		got, err := queryOne(ctx, db.r, scanText, `SELECT group_concat(DISTINCT suite ORDER BY suite) FROM v_results`)
+		if want := "math/test,math/val,mine,prompts/test"; err != nil || got != want {
+			t.Errorf("with the row %s: v_results has %s, %v, want %s", name, got, err, want)
+		}
+		run, err := db.Runs(ctx, RunQuery{Name: "c" + name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if evals, err := db.Evals(ctx, run[0].ID); err != nil || evals[0].SuiteName != "mine" {
+			t.Errorf("with the row %s: %+v, %v", name, evals, err)
+		}
+	}
 }

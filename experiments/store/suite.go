@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"exp/experiments/ident"
 )
@@ -51,28 +52,56 @@ func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for _, item := range s.Items {
-		_, err := tx.ExecContext(ctx, `INSERT INTO items (suite, item, cluster, difficulty) VALUES (?, ?, ?, ?)`,
-			id, item.ID, item.Cluster, item.Difficulty)
-		if err != nil {
-			return 0, fmt.Errorf("item %q: %w", item.ID, err)
-		}
-	}
-	return id, nil
+	return id, insertItems(ctx, tx, id, s.Items)
 }
 
-// AddSuite records a suite whose problems are in the blob with the suite's digest, which
-// must exist with that size. An existing suite stays unchanged; the caller checks its
-// name.
+func insertItems(ctx context.Context, tx *sql.Tx, suite int64, items []Item) error {
+	for _, item := range items {
+		_, err := tx.ExecContext(ctx, `INSERT INTO items (suite, item, cluster, difficulty) VALUES (?, ?, ?, ?)`,
+			suite, item.ID, item.Cluster, item.Difficulty)
+		if err != nil {
+			return fmt.Errorf("item %q: %w", item.ID, err)
+		}
+	}
+	return nil
+}
+
+// AddSuite records a suite whose problems are in the blob with the suite's digest, which must exist with that size.
+// If these are the problems of runs themselves, their row becomes the suite's. Another existing suite stays
+// unchanged; the caller checks its name.
 func (db *DB) AddSuite(ctx context.Context, s Suite, size int64) (id int64, err error) {
 	err = db.write(ctx, "record suite "+s.Name, func(tx *sql.Tx) error {
 		if err := db.addBlob(ctx, tx, s.Digest, size, "suite"); err != nil {
 			return err
 		}
-		id, err = ensureSuite(ctx, tx, s)
-		return err
+		if id, err = ensureSuite(ctx, tx, s); err != nil {
+			return err
+		}
+		return takeOver(ctx, tx, id, s)
 	})
 	return id, err
+}
+
+// OfRuns reports whether a suite holds the problems of runs themselves, such as countdown/test. They have the version
+// of their task's scorer: countdown/1.
+func (s *Suite) OfRuns() bool { return strings.Contains(s.Scorer, "/") }
+
+// takeOver gives row id the record s if it holds the problems of runs themselves. Their scores keep their names
+// (suiteOf).
+func takeOver(ctx context.Context, tx *sql.Tx, id int64, s Suite) error {
+	res, err := tx.ExecContext(ctx, `UPDATE suites SET name = ?, version = ?, scorer = ?, license = ?, n_items = ?
+		WHERE id = ? AND instr(scorer, '/') > 0`, s.Name, s.Version, s.Scorer, s.License,
+		len(s.Items), id)
+	if err != nil {
+		return err
+	}
+	if n, err := res.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM items WHERE suite = ?`, id); err != nil {
+		return err
+	}
+	return insertItems(ctx, tx, id, s.Items)
 }
 
 // Suites returns all suites, without their items, in recording order.

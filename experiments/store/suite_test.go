@@ -75,6 +75,22 @@ func TestAddSuite(t *testing.T) {
 	if items, err := db.Items(ctx, id); err != nil || len(items) != 0 {
 		t.Errorf("left are items %+v, %v", items, err)
 	}
+
+	// Problems of runs themselves become the suite, though runs were scored on them.
+	if id, err = db.EnsureSuite(ctx, Suite{Digest: s.Digest, Name: "math/test", Scorer: "math_dapo/1", Items: s.Items[1:]}); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := db.AddSuite(ctx, s, int64(len(data))); err != nil || taken != id {
+		t.Errorf("taken over: %d, %v; want %d", taken, err, id)
+	}
+	list, err = db.Suites(ctx)
+	if d := cmp.Diff(want[0], list[1], cmpopts.IgnoreFields(Suite{}, "ID")); err != nil || d != "" {
+		t.Errorf("taken over: %v (-want +got)\n%s", err, d)
+	}
+	items, err = db.Items(ctx, id)
+	if d := cmp.Diff(s.Items, items, cmpopts.EquateNaNs()); err != nil || d != "" {
+		t.Errorf("taken over: %v (-want +got)\n%s", err, d)
+	}
 }
 
 // Items returns the items of a suite, by id.

@@ -100,7 +100,7 @@ func functionsKeys() []Key {
 // mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
-		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "exp_strict", "verl"}
+		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "gpqa", "mmlu_pro", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {
@@ -345,6 +345,17 @@ func aboutTask(path string) string {
   Optional are id (default: the row's number from 0), tools,
   and target, a right completion that sft.steps learns (default: the solution, if the file
   is of a form that has one). data.keep names further columns for a reward of your own.
+
+  Multiple-choice questions have the fields of MMLU, MMLU-Pro, GPQA, ARC, CommonsenseQA or
+  other published files:
+
+    {"question": "Which gas do plants take up?", "choices": ["oxygen", "carbon dioxide"],
+     "answer": 1}
+
+  The answer may be a letter, an option, or its number from 0. The problem's text ends in
+  the lines A) oxygen and B) carbon dioxide; the gold answers are B and (B) carbon dioxide.
+  Where the right option stands in the same column always, as in GPQA, options are
+  shuffled, in an order that depends on the question and the options alone.
 
   A row of countdown is {"nums": [3, 5], "target": 8, "solution": "3+5"}, or has numbers and
   target in verl's reward_model.ground_truth. Task code takes the rows of HumanEval, MBPP,

@@ -83,7 +83,14 @@ const aboutCommand = `
 
   Program and arguments are part of the experiment, and so are the contents of the
   program and of each argument that is a file or folder; list other files that it reads
-  in reward.files.
+  in reward.files. In Python, which prints nothing else on standard output:
 
+    import json, sys
+    for line in sys.stdin:
+        row = json.loads(line)
+        score = float(row["gold"] in row["response"])
+        print(json.dumps({"id": row["id"], "score": score}), flush=True)
+
+    reward: {kind: command, command: [python3, reward.py]}
     reward: {kind: command, command: [go, run, ./configs/rewards/distance]}
 `

@@ -16,6 +16,8 @@ type Starter struct {
 	Model      string // a folder or hub:ORG/NAME@REVISION; the tasks of StartersFromFiles need it
 	Data       string // problems to train on; the same tasks need it
 	Test       string // problems for the final scores; empty: Data
+	// MaxPositions is how many tokens the model reads, prompt and answer together; 0: not known.
+	MaxPositions int
 }
 
 // StarterTasks lists the tasks that recipes can be written for.
@@ -76,6 +78,10 @@ func NewRecipe(s Starter) (string, error) {
 		Judged: s.Task == PromptsTask, Single: a.Advantage.Tracks,
 		TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
 		Positions: kind.prompt + kind.answer}
+	if most := s.MaxPositions; most > 0 && facts.Prompt+facts.New > most {
+		facts.Prompt = min(facts.Prompt, most/2)
+		facts.New = most - facts.Prompt
+	}
 	var b strings.Builder
 	if err := starterText.Execute(&b, facts); err != nil {
 		panic("config: " + err.Error()) // the template is fixed

@@ -260,7 +260,7 @@ func spelled(t *testing.T, names map[string]bool) {
 	for _, m := range rl.TimingMetrics(timed, 1, 1) {
 		names[m.Name] = true
 	}
-	names[eval.PassPrefix+"math"], names[eval.RewardPrefix+"math"] = true, true
+	names[eval.PassPrefix+"math"], names[eval.RewardPrefix+"math"], names[eval.SourcePrefix+"math"] = true, true, true
 	names[eval.GraderPrefix+"math"], names[eval.FormPrefix+"box"], names[eval.FollowedPrefix+"ifeval"] = true, true, true
 }
 

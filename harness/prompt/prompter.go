@@ -268,6 +268,7 @@ type TooLongError struct {
 	Tokens, Limit int    // of it, and data.max_prompt_tokens
 	Among         int    // prompts that are too long; 0: not counted
 	Images        int    // that the prompt shows; data.truncate cuts no such prompt
+	All           bool   // of a benchmark, which is scored on all its problems: data.filter_overlong leaves none out
 }
 
 func (e *TooLongError) Error() string {
@@ -280,7 +281,12 @@ func (e *TooLongError) Error() string {
 		most = fmt.Sprintf(", the most of %d prompts that are too long", e.Among)
 	}
 	help := "set data.truncate or data.filter_overlong"
-	if e.Images > 0 {
+	switch {
+	case e.All && e.Images > 0:
+		help = "set a lower data.image_max_pixels: prompts with images are not cut"
+	case e.All:
+		help = "set data.truncate; data.filter_overlong leaves out no problem of a benchmark"
+	case e.Images > 0:
 		help = "set data.filter_overlong or a lower data.image_max_pixels: prompts with images are not cut"
 	}
 	return fmt.Sprintf("%s has %d tokens%s, data.max_prompt_tokens is %d; raise it, or %s", which, e.Tokens, most,

@@ -118,7 +118,8 @@ func TestConversationErrorsInPlan(t *testing.T) {
 func TestConversationFileIsMissing(t *testing.T) {
 	err := RequireFiles(smoke(t, "sft={steps: 1, source: nowhere.jsonl}"))
 	var lack *RequireError
-	if !errors.As(err, &lack) || len(lack.Missing) != 1 || lack.Missing[0] != "the data of sft.source: nowhere.jsonl cannot be read" {
+	if !errors.As(err, &lack) || len(lack.Missing) != 1 || lack.Missing[0] != "the data of sft.source: nowhere.jsonl cannot be read" ||
+		!strings.Contains(lack.Do[0], "counts from the current directory, /") {
 		t.Errorf("%v", err)
 	}
 }

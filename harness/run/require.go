@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"exp/eval/rows"
@@ -365,6 +366,15 @@ func lackData(key, path, form string, remote map[string]bool, lack func(missing,
 	}
 	if _, err := rows.Files(path); err != nil {
 		lack(fmt.Sprintf("the data of %s: %s cannot be read", key, path),
-			fmt.Sprintf("get the file, or name another: --set %s=%s", key, form))
+			fmt.Sprintf("get the file, or name another%s: --set %s=%s", fromHere(path), key, form))
 	}
+}
+
+// fromHere says from where a relative path counts; "" for an absolute one.
+func fromHere(path string) string {
+	dir, err := os.Getwd()
+	if filepath.IsAbs(path) || err != nil {
+		return ""
+	}
+	return " (a relative path counts from the current directory, " + dir + ", not from the configuration's)"
 }

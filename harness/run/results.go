@@ -47,16 +47,16 @@ func scores(ctx context.Context, db *store.DB, p *plan.Run, run int64, suffix st
 	return names, value, nil
 }
 
-// OtherArms returns the names of finished runs, among the few newest, that learned the
-// same task with another algorithm, newest first.
-func OtherArms(ctx context.Context, db *store.DB, run store.Run, few int) ([]string, error) {
+// OtherArms returns a run of each experiment, among the few newest finished runs, that learned the same task with
+// another algorithm under another name, newest first.
+func OtherArms(ctx context.Context, db *store.DB, run store.Run, few int) ([]store.Run, error) {
 	runs, err := db.Runs(ctx, store.RunQuery{Status: store.Done, Limit: few})
-	var names []string
+	var others []store.Run
 	for _, r := range runs {
 		if r.Task == run.Task && r.Model == run.Model && r.Algo != run.Algo && r.Name != run.Name &&
-			!slices.Contains(names, r.Name) {
-			names = append(names, r.Name)
+			!slices.ContainsFunc(others, func(o store.Run) bool { return o.XID == r.XID }) {
+			others = append(others, r)
 		}
 	}
-	return names, err
+	return others, err
 }

@@ -42,11 +42,7 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 			return config.Errors{e.Config.ErrorAt("data.max_prompt_tokens", config.CodeConflict,
 				fmt.Sprintf("data.%s: %v", s.Name, err), "")}
 		}
-		key, most := "rollout.max_new_tokens", e.run().Rollout.MaxNewTokens
-		if s.Name == task.Test {
-			key, most = "eval.final.max_new_tokens", e.run().Eval.Final.MaxNewTokens
-		}
-		if s.Name != task.Test || slices.Contains(e.run().Eval.Final.Suites, string(task.Test)) {
+		if key, most := longestAnswer(e.run(), s); key != "" {
 			if err := e.checkPositions(p, "data."+string(s.Name), list, key, most); err != nil {
 				return err
 			}
@@ -178,6 +174,34 @@ func (e *Env) checkPositions(p *prompt.Prompter, name string, problems []rollout
 	if err != nil {
 		return nil // the model is at fault: whoever loads it says so
 	}
+	if far := beyondPositions(p, name, problems, key, most, arch.MaxPositions); far != nil {
+		return config.Errors{e.Config.ErrorAt(key, config.CodeConflict, far.message, far.help)}
+	}
+	return nil
+}
+
+// longestAnswer returns the key that bounds answers to a split's problems, and its value; "" if none is sampled.
+func longestAnswer(c *config.Run, s dataset.Split) (key string, most int) {
+	switch {
+	case s.Name != task.Test:
+		return "rollout.max_new_tokens", c.Rollout.MaxNewTokens
+	case slices.Contains(c.Eval.Final.Suites, string(task.Test)):
+		return "eval.final.max_new_tokens", c.Eval.Final.MaxNewTokens
+	}
+	return "", 0
+}
+
+// positionsError reports a prompt that does not fit into the model's positions together with the longest answer.
+type positionsError struct {
+	key           string // that bounds answers
+	message, help string
+}
+
+func (e *positionsError) Error() string { return e.message }
+
+// beyondPositions looks for the longest prompt; nil if it fits with an answer of at most so many tokens.
+func beyondPositions(p *prompt.Prompter, name string, problems []rollout.Problem, key string, most,
+	positions int) *positionsError {
 	longest, id := 0, ""
 	for i := range problems {
 		if ids, err := p.Encode(&problems[i]); err == nil && len(ids) > longest {
@@ -185,12 +209,11 @@ func (e *Env) checkPositions(p *prompt.Prompter, name string, problems []rollout
 		}
 	}
 	need := longest + most
-	if longest == 0 || need <= arch.MaxPositions {
+	if longest == 0 || need <= positions {
 		return nil
 	}
-	return config.Errors{e.Config.ErrorAt(key, config.CodeConflict,
-		fmt.Sprintf("%s: problem %s needs %d positions (a prompt of %d tokens and %s %d), the model has %d",
-			name, id, need, longest, key, most, arch.MaxPositions), lowerTo(key, longest, arch.MaxPositions))}
+	return &positionsError{key, fmt.Sprintf("%s: problem %s needs %d positions (a prompt of %d tokens and %s %d), "+
+		"the model has %d", name, id, need, longest, key, most, positions), lowerTo(key, longest, positions)}
 }
 
 // lowerTo says what to change so that a prompt fits into a model's positions.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"exp/eval"
 	"exp/experiments/ident"
@@ -273,7 +274,11 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	if err != nil {
 		return nil, err
 	}
-	ev.Metrics = append(ev.Metrics, kinds...)
+	sources, err := eval.SourceMetrics(ev.Items, ev.Problems, seed)
+	if err != nil {
+		return nil, err
+	}
+	ev.Metrics = slices.Concat(ev.Metrics, kinds, sources)
 	graders, err := ev.Panel.GraderMetrics(seed)
 	if err != nil {
 		return nil, err

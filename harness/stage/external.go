@@ -60,7 +60,10 @@ func Externals(r *config.Resolved) (External, error) {
 			continue
 		}
 		d, err := splitDigest(s, c, prompter)
+		var far *positionsError
 		switch want := s.Config.Digest; {
+		case errors.As(err, &far):
+			bad(far.key, config.CodeConflict, far.message, far.help)
 		case err != nil:
 			bad(s.Key, config.CodeData, err.Error(), "")
 		case want != "" && want != digestPrefix+d.String():
@@ -272,6 +275,12 @@ func checkSplit(s dataset.Split, c *config.Run, p *prompt.Prompter, problems []r
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Config.Files(), err)
+		}
+		key, most := longestAnswer(c, s)
+		if n := positions(c, p.Tokenizer.VocabSize()); key != "" && n > 0 {
+			if far := beyondPositions(p, "data."+string(s.Name), problems, key, most, n); far != nil {
+				return far
+			}
 		}
 		p.NoteTools(problems)
 		p.NoteImages(problems)

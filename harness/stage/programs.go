@@ -3,6 +3,8 @@ package stage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
 	"exp/eval/task"
 	"exp/harness/config"
@@ -37,4 +39,34 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 		return nil, nil, errors.Join(err, end())
 	}
 	return e.heeds(e.gradesWritten(g)), end, nil
+}
+
+// sameLines is how often a program's line on standard error is shown: a program that fails on every row says the same
+// each time that it is started again.
+const sameLines = 3
+
+// stderrLines shows the lines that programs write to standard error, each sameLines times. Its methods may be called
+// at the same time.
+type stderrLines struct {
+	show func(line string)
+
+	mu    sync.Mutex
+	times map[string]int
+}
+
+// add shows a line unless it has been shown often enough.
+func (s *stderrLines) add(line string) {
+	s.mu.Lock()
+	if s.times == nil {
+		s.times = map[string]int{}
+	}
+	s.times[line]++
+	n := s.times[line]
+	s.mu.Unlock()
+	switch {
+	case n < sameLines:
+		s.show(line)
+	case n == sameLines:
+		s.show(fmt.Sprintf("%s (the same line is not shown again)", line))
+	}
 }

@@ -78,7 +78,7 @@ func (e *Env) newCommand(parts []string) *reward.Command {
 	return reward.NewCommand(reward.CommandOptions{Argv: c.Command, Parts: parts, Verdicts: r.JudgesAlone(),
 		DataSource: r.Task.Kind, Workers: c.Workers, Batch: c.Batch,
 		RowLimit: c.RowLimit, BatchLimit: c.BatchLimit, Retries: c.Retries, Restarts: c.Restarts,
-		Log: func(line string) { e.warn("reward: %s", line) }})
+		Log: (&stderrLines{show: func(line string) { e.warn("reward: %s", line) }}).add})
 }
 
 func (e *Env) newRewardModel() (*reward.Model, error) {

@@ -236,6 +236,10 @@ func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 		return err
 	}
 	if err := prompts.Check(e.rendered(problems, s.Name)); err != nil {
+		var long *prompt.TooLongError
+		if errors.As(err, &long) {
+			long.All = true
+		}
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
 			fmt.Sprintf("suite %s: %v", s.Name, err),
 			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}

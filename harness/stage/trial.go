@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"exp/eval/task"
 	"exp/experiments/quantity"
@@ -20,6 +21,16 @@ const (
 	// trialSaid is how many of a program's last lines on standard error the error shows.
 	trialSaid = 8
 )
+
+// trialPatience is how long a trial takes before people are told what it waits for: half of a program's limit, 10
+// seconds at most.
+func trialPatience(c *config.Reward) time.Duration {
+	const most = 10 * time.Second
+	if c.RowLimit > 0 {
+		return min(most, c.RowLimit/2)
+	}
+	return most
+}
 
 // TryReward scores a completion of the first training problem, or without one of the first test problem, by whatever
 // scores completions besides the task's own rules: a program, a judge, or the sandbox. A reward that cannot do that
@@ -47,7 +58,15 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 			}
 		}
 	}
+	waits := time.AfterFunc(trialPatience(&r.Reward), func() {
+		source := "the sandbox"
+		if kind.source != nil {
+			source = kind.source(&r.Reward)
+		}
+		e.warn("the reward has not answered yet to the row that is tried before training: %s", source)
+	})
 	tried, refused, err := trial.tryRows(ctx, problems)
+	waits.Stop()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

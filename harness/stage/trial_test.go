@@ -2,12 +2,23 @@ package stage
 
 import (
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"exp/harness/config"
 	"exp/harness/prompt/prompttest"
 	"exp/train/rollout"
 )
+
+// People are told what a trial waits for before it gives up.
+func TestTrialPatience(t *testing.T) {
+	for limit, want := range map[time.Duration]time.Duration{0: 10 * time.Second, 4 * time.Second: 2 * time.Second, time.Minute: 10 * time.Second} {
+		if got := trialPatience(&config.Reward{RowLimit: limit}); got != want {
+			t.Errorf("limit %v: %v, want %v", limit, got, want)
+		}
+	}
+}
 
 // A trial grades a problem of each kind, and says whose grading failed: the reward's, of prompts, or the task's own.
 func TestTrialOfKinds(t *testing.T) {
@@ -43,5 +54,18 @@ func TestTrialOfKinds(t *testing.T) {
 				t.Errorf("refused %q, error %v", refused, err)
 			}
 		})
+	}
+}
+
+// A line is shown three times; other lines between do not count.
+func TestStderrLines(t *testing.T) {
+	var got []string
+	lines := stderrLines{show: func(line string) { got = append(got, line) }}
+	for _, line := range []string{"a", "b", "a", "a", "a", "b", "c", "a"} {
+		lines.add(line)
+	}
+	want := []string{"a", "b", "a", "a (the same line is not shown again)", "b", "c"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -83,15 +83,9 @@ func Load(db *store.DB, row store.Suite) (*suite.Suite, error) {
 	return s, nil
 }
 
-// OfRun reports whether a row stands for the problems of runs themselves, such as countdown/test: they are records
-// of a task, not of a benchmark.
-//
-// They have the version of their task's scorer: countdown/1.
-func OfRun(row store.Suite) bool { return strings.Contains(row.Scorer, "/") }
-
 // Check reads a suite in the store and compares it with its record. It compares the digest alone of a suite of runs.
 func Check(db *store.DB, row store.Suite) error {
-	if OfRun(row) {
+	if row.OfRuns() {
 		_, err := db.Blobs.Bytes(row.Digest)
 		return err
 	}

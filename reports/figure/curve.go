@@ -2,6 +2,7 @@ package figure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/experiments/quantity"
@@ -61,6 +62,7 @@ type referenceData struct {
 // Draw draws the curve. Errors name the figure, and the arm and seed at fault; a
 // curve without a finite value is ErrNoData.
 func (f Curve) Draw() (Figure, error) {
+	f = f.uncut()
 	c, err := f.chart()
 	if err != nil {
 		return Figure{}, err
@@ -74,6 +76,22 @@ func (f Curve) Draw() (Figure, error) {
 		legend:  c.legend(),
 		draw:    c.draw,
 	})
+}
+
+// uncut lifts the cut of an axis below which all values lie: they are worth more than an empty figure.
+func (f Curve) uncut() Curve {
+	if !f.Y.Cut {
+		return f
+	}
+	for _, a := range f.Arms {
+		for _, s := range a.Seeds {
+			if slices.ContainsFunc(s.Y, f.Y.shows) {
+				return f
+			}
+		}
+	}
+	f.Y.Cut = false
+	return f
 }
 
 // chart merges the seeds of each arm.

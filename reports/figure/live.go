@@ -44,6 +44,7 @@ const (
 // Live draws the curve height pixels high. It draws what Draw draws, and for an arm of one
 // seed the range of each point too (Series.Min, Series.Max). It returns Draw's errors.
 func (f Curve) Live(height int) (Live, error) {
+	f = f.uncut()
 	c, err := f.chart()
 	if err != nil {
 		return Live{}, err

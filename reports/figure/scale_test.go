@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -178,6 +179,13 @@ func TestCutAxis(t *testing.T) {
 	}
 	if want := "1 value left out: not finite or below -1"; !strings.Contains(f.Caption.String(), want) {
 		t.Errorf("caption %q lacks %q", f.Caption, want)
+	}
+	low := Curve{Head: Head{Name: "v"}, Y: a, Arms: []Arm{{"A", []Series{{Step: []float64{1, 2}, Y: []float64{-40, -7}}}}}}
+	if f, err = low.Draw(); err != nil || strings.Contains(f.Caption.String(), "left out") {
+		t.Errorf("all below: %v, caption %q", err, f.Caption)
+	}
+	if live, err := low.Live(100); err != nil || !bytes.Contains(live.SVG, []byte("−40")) {
+		t.Errorf("all below, live: %v\n%s", err, live.SVG)
 	}
 }
 

@@ -49,6 +49,7 @@ type completionRow struct {
 	LogProb        string
 	Finish         string
 	Answer, Reason string
+	Gold           string // right answer, or one of many
 	Prompt, Text   string
 	Images         []shownImage    // in Prompt, and in what an agent said
 	Turns          []recorded.Part // Text where others wrote parts of it; nil: they did not
@@ -132,6 +133,9 @@ func (s *Server) completionsPage(ctx context.Context, r *http.Request) (page, er
 	}
 	list, more, err := s.completions(ctx, run, body.Suite, wanted, match, completionsShown)
 	if err != nil {
+		return p, err
+	}
+	if err := recorded.AddGolds(ctx, s.db, list); err != nil {
 		return p, err
 	}
 	if body.Rows, err = s.completionRows(ctx, run, list); err != nil {
@@ -239,7 +243,7 @@ func (s *Server) completionRows(
 func rowOf(c *recorded.Completion) completionRow {
 	row := completionRow{Item: c.Item, K: strconv.Itoa(c.K), Verdict: c.Verdict(), Class: verdictClass(c.Verdict()),
 		Score: finite(c.Reward, 2), Tokens: strconv.FormatInt(c.OutTokens, 10), LogProb: finite(c.LogProbSum, 2),
-		Finish: c.Finish, Answer: c.Answer, Reason: c.Reason, Kept: c.Kept, Agent: c.Agent,
+		Finish: c.Finish, Answer: c.Answer, Gold: c.Gold, Reason: c.Reason, Kept: c.Kept, Agent: c.Agent,
 		Prompt: reports.Visible(c.Prompt), Text: reports.Visible(c.Text)}
 	if len(c.Inserted)+len(c.Later) > 0 {
 		for _, p := range c.Parts() {

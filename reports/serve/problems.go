@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type problemsBody struct {
 	Sides  []problemSide
 	Prompt string
 	Images []shownImage // in Prompt
+	Gold   string       // right answer, or one of many
 	Note   string
 	Back   string
 	Counts string
@@ -247,6 +249,9 @@ func (s *Server) problemSides(ctx context.Context, body *problemsBody, runs []st
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return err
 		}
+		if err := recorded.AddGolds(ctx, s.db, list); err != nil {
+			return err
+		}
 		right, graded := 0, 0
 		seen := map[[2]string]int{}
 		for k := range list {
@@ -257,6 +262,7 @@ func (s *Server) problemSides(ctx context.Context, body *problemsBody, runs []st
 					right++
 				}
 			}
+			body.Gold = cmp.Or(body.Gold, c.Gold)
 			if body.Prompt == "" {
 				body.Prompt, body.Images = reports.Visible(c.Prompt), imagesIn(run, c.Prompt)
 			}

@@ -24,6 +24,9 @@ func standIn(path string, head []byte) error {
 		bytes.HasPrefix(trimmed, []byte("<html")):
 		return &Error{Op: "read", Path: path, Err: errors.New("is a web page, not the file"),
 			Hint: "it was fetched from the wrong address; fetch it again"}
+	case bytes.HasPrefix(head, []byte("GGUF")):
+		return &Error{Op: "read", Path: path, Err: errors.New("is a GGUF file, which exp writes but does not read"),
+			Hint: "name the Hugging Face folder that it was made from"}
 	}
 	return nil
 }

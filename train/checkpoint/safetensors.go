@@ -132,6 +132,10 @@ func readHeader(f *os.File, path string) ([]entry, int64, error) {
 		if err := standIn(path, head[:k]); err != nil {
 			return nil, 0, err
 		}
+		if prefix[0] == '{' || prefix[0] == '[' {
+			return nil, 0, &Error{Op: "read", Path: path, Err: errors.New("is JSON, not weights"),
+				Hint: "name the model's folder, or a file of weights in it"}
+		}
 		return nil, 0, corrupt(path, "", "a header of %d bytes is over the format's limit of %d; is this a "+
 			"safetensors file?", n, maxHeader)
 	}

@@ -170,6 +170,8 @@ func TestOpenFileErrors(t *testing.T) {
 		{"empty", filepath.Join(dir, "f"), ErrCorrupt, "0 bytes"},
 		{"endless header", writeFile(t, filepath.Join(dir, "endless"), length(1<<63)), ErrCorrupt, "over the format's limit"},
 		{"long header", writeFile(t, filepath.Join(dir, "long"), length(3)), ErrCorrupt, "truncated"},
+		{"GGUF", writeFile(t, filepath.Join(dir, "model.gguf"), []byte("GGUF\x03\x00\x00\x00\x1a\x00\x00\x00")), nil, "is a GGUF file"},
+		{"JSON", writeFile(t, filepath.Join(dir, "config.json"), []byte(`{"model_type": "qwen2"}`)), nil, "is JSON, not weights"},
 		{"pickled", writeFile(t, filepath.Join(dir, "pytorch_model.bin"), []byte("PK\x03\x04aaaaaaaaaaaaaaaa")), ErrCorrupt, "is this a safetensors file?"},
 	}
 	for _, tt := range tests {

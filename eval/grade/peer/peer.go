@@ -41,6 +41,10 @@ func All() []Grader {
 			"prime, or equal numbers to 1 in 10,000, per cent too", PrimeMath, "\\boxed{", "}"),
 		wrapped("geo3k", "verl's, for Geometry3K (mathruler): the last box; as prime. Rewards ask for the form "+
 			"<think>…</think> … \\boxed{…}, too", Geo3K, "\\boxed{", "}"),
+		wrapped("gpqa", "simple-evals', for GPQA and MMLU: the first \"Answer:\" with a letter from A to D", GPQA,
+			"Answer: ", ""),
+		wrapped("mmlu_pro", "MMLU-Pro's: the letter from A to J after \"answer is\" or \"answer:\", or the last one",
+			MMLUPro, "The answer is ", ""),
 	}
 }
 

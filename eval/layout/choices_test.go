@@ -1,0 +1,158 @@
+package layout
+
+import (
+	"strings"
+	"testing"
+
+	"exp/eval/rows"
+)
+
+// The rows have the fields of the published files, with other questions.
+func TestChoices(t *testing.T) {
+	const text = "Which?\n\nA) one\nB) two\nC) three"
+	for _, tt := range []struct{ name, row, text, golds string }{
+		{"mmlu", `{"question":"Which?","subject":"s","choices":["one","two","three"],"answer":1}`, text, "B|(B) two of s"},
+		{"mmlu", `{"question":"Which?","choices":["2","1","0"],"answer":2}`, "Which?\n\nA) 2\nB) 1\nC) 0", "C|(C) 0"},
+		{"mmlu", `{"question":"Which?","choices":["2","1","0"],"answer":"2"}`, "Which?\n\nA) 2\nB) 1\nC) 0", "A|(A) 2"},
+		{"mmlu", `{"question":"Which?","choices":["one","two","three"],"answer":"2"}`, text, "C|(C) three"},
+		{"mmlu", `{"question":"Which?","choices":["one","two","three"],"answer":" three "}`, text, "C|(C) three"},
+		{"mmlu-pro", `{"question_id":7,"question":"Which?","options":["one","two","three"],"answer":"C","answer_index":2,"cot_content":""}`,
+			text, "C|(C) three"},
+		{"mmlu-pro", `{"question":"Which?","options":["one","two","three"],"answer":"(b)"}`, text, "B|(B) two"},
+		{"mmlu-pro", `{"question":"Which?","options":["one","two","three"],"answer":["B"]}`, text, "B|(B) two"},
+		{"aqua", `{"question":"Which?","options":["A)one","B)two","C)three"],"rationale":"r","correct":"A"}`, text, "A|(A) one"},
+		{"aqua", `{"question":"Which?","options":["(A) one","(B) two","(C) three"],"correct":"A"}`, text, "A|(A) one"},
+		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["1","2","3"]},"answerKey":"2"}`, text, "B|(B) two"},
+		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"C"}`, text, "C|(C) three"},
+		{"arc-lines", `{"id":"M_1","question":{"stem":"Which?","choices":[{"text":"one","label":"A"},{"text":"two","label":"B"},{"text":"three","label":"C"}]},"answerKey":"B"}`,
+			text, "B|(B) two"},
+		{"openbookqa", `{"id":"7","question_stem":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"A"}`, text, "A|(A) one"},
+		{"medqa", `{"question":"Which?","answer":"two","options":{"B":"two","A":"one","C":"three"},"answer_idx":"B"}`, text, "B|(B) two"},
+		{"supergpqa", `{"uuid":"u","question":"Which?","options":["one","two","three"],"answer":"three","answer_letter":"C"}`, text, "C|(C) three"},
+		{"medmcqa", `{"id":"u","question":"Which?","opa":"one","opb":"two","opc":"three","opd":null,"cop":0}`, text, "A|(A) one"},
+		{"ceval", `{"id":0,"question":"Which?","A":"one","B":"two","C":"three","D":"","answer":"B"}`, text, "B|(B) two"},
+		{"cmmlu", `{"Question":"Which?","A":"one","B":"two","C":"three","Answer":"A"}`, text, "A|(A) one"},
+		{"hellaswag", `{"ind":24,"ctx":"Which?","endings":["one","two","three"],"label":"2"}`, text, "C|(C) three"},
+		{"race", `{"article":"Read.","question":"Which?","options":["one","two","three"],"answer":"C"}`, "Read.\n\n" + text, "C|(C) three"},
+		{"logiqa", `{"context":"Read.","query":"Which?","options":["one","two","three"],"correct_option":1}`, "Read.\n\n" + text, "B|(B) two"},
+		{"gpqa", `{"Record ID":"r","Question":"Which?","Correct Answer":"two","Incorrect Answer 1":"one","Incorrect Answer 2":"three","Incorrect Answer 3":"four"}`,
+			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
+		{"gpqa", `{"Question":"How many?","Correct Answer":3,"Incorrect Answer 1":"A","Incorrect Answer 2":"1","Incorrect Answer 3":"B"}`,
+			"How many?\n\nA) 1\nB) B\nC) A\nD) 3", "D|(D) 3"},
+		{"sciq", `{"question":"Which?","correct_answer":"two","distractor1":"one","distractor2":"three","distractor3":"four","support":""}`,
+			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
+		{"truthfulqa", `{"question":"Which?","mc1_targets":{"choices":["two","one","three","four"],"labels":[1,0,0,0]}}`,
+			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
+		// options beside other fields
+		{"nemo-skills", `{"problem":"Which?","expected_answer":"B","options":["one","two","three"]}`, text, "B|(B) two"},
+		{"prompt", `{"prompt":"Which?","answer":"B","choices":["one","two","three"]}`, text, "B|(B) two"},
+		// no options
+		{"question", `{"question":"Which?","choices":null,"answer":"4"}`, "Which?", "4"},
+		{"question", `{"question":"Which?","options":[],"answer":"4"}`, "Which?", "4"},
+		{"prompt", `{"prompt":[{"role":"user","content":"Which?\nA) one\nB) two"}],"options":["one","two"],"answer":"B"}`,
+			"Which?\nA) one\nB) two", "B"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			all, err := rows.All(file(t, tt.row))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := Detect(all[0])
+			if err != nil || l.Name != tt.name {
+				t.Fatalf("layout %q, %v", l.Name, err)
+			}
+			p, err := l.Parse(all[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			facts, err := FactsOf(&p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			golds := strings.Join(append([]string{p.Answer}, facts.Answers...), "|")
+			if facts.Source != "" {
+				golds += " of " + facts.Source
+			}
+			if p.Prompt != tt.text || golds != tt.golds {
+				t.Errorf("%q, golds %s", p.Prompt, golds)
+			}
+		})
+	}
+}
+
+// A file may have questions with and without options, and some without an answer.
+func TestChoicesOfSomeRows(t *testing.T) {
+	const text = `{"id":"a","question":"P?","options":["x","y"],"answer":"B"}
+{"id":"b","question":"Q?","options":null,"answer":"42"}
+{"id":"c","question":"R?","options":["x","y"],"answer":null}
+{"id":"d","question":"P?","options":["x","z"],"answer":"B"}
+`
+	problems, copies, err := Problems(rows.Read(file(t, text)), nil, nil)
+	if err != nil || copies != (Copies{Rows: 3, Unique: 3, Unanswered: 1}) {
+		t.Fatalf("%+v, %v", copies, err)
+	}
+	var got []string
+	for _, p := range problems {
+		got = append(got, p.Prompt+" = "+p.Answer)
+	}
+	want := []string{"P?\n\nA) x\nB) y = B", "Q? = 42", "P?\n\nA) x\nB) z = B"}
+	if strings.Join(got, "|") != strings.Join(want, "|") {
+		t.Errorf("%q", got)
+	}
+	// the first row may be one without options
+	const later = `{"question":"Q?","options":null,"answer":"42"}` + "\n" + `{"question":"P?","options":["x","y"],"answer":"B"}`
+	problems, _, err = Problems(rows.Read(file(t, later)), nil, nil)
+	if err != nil || len(problems) != 2 || problems[1].Prompt != "P?\n\nA) x\nB) y" {
+		t.Errorf("%+v, %v", problems, err)
+	}
+	// an open problem has its options without an answer
+	open, _, err := PromptsAt(rows.Read(file(t, `{"id":"c","question":"R?","options":["x","y"],"answer":null}`)), Columns{})
+	if err != nil || len(open) != 1 || open[0].Prompt != "R?\n\nA) x\nB) y" || open[0].Answer != "" {
+		t.Errorf("%+v, %v", open, err)
+	}
+	// the column of the question may have any name
+	named, _, err := ProblemsAt(rows.Read(file(t, `{"puzzle":"R?","options":["x","y"],"answer":"A"}`)), Columns{Prompt: "puzzle"})
+	if err != nil || len(named) != 1 || named[0].Prompt != "R?\n\nA) x\nB) y" || named[0].Answer != "A" {
+		t.Errorf("%+v, %v", named, err)
+	}
+}
+
+// The order of shuffled options is the question's, wherever its row stands.
+func TestShuffledOptions(t *testing.T) {
+	var letters []string
+	for _, question := range []string{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"} {
+		row := `{"question":"` + question + `","correct_answer":"w","distractor1":"x","distractor2":"y","distractor3":"z"}`
+		problems, _, err := Problems(rows.Read(file(t, row)), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		letters = append(letters, problems[0].Answer)
+	}
+	if got := strings.Join(letters, ""); got != "CDDACBCBCDBB" {
+		t.Errorf("right options %s", got)
+	}
+}
+
+func TestBadChoices(t *testing.T) {
+	for row, want := range map[string]string{
+		`{"question":"Q","options":["x","y"],"answer":"C"}`:                               `field "answer": "C" is none of the 2 options in "options"`,
+		`{"question":"Q","options":["x","y"],"answer":2}`:                                 `field "answer": "2" is none of the 2 options`,
+		`{"question":"Q","options":["x","y"],"answer":-1}`:                                `field "answer": "-1" is none of the 2 options`,
+		`{"question":"Q","options":["x"," "],"answer":"A"}`:                               `field "options": option B is empty`,
+		`{"question":"Q","options":["x",["y"]],"answer":"A"}`:                             `item 2 is a list, not a text`,
+		`{"question":"Q","options":["x","y","z"],"answer":["A","B"]}`:                     `2 right options; graders read one`,
+		`{"question":"Q","choices":{"text":["x","y"],"label":["A"]},"answerKey":"A"}`:     `2 options, but 1 labels`,
+		`{"question":"Q","choices":{"text":["x","y"],"label":["1","2"]},"answerKey":"A"}`: `"A" is none of the 2 options`,
+		`{"question":"Q","A":"x","B":"y","D":"z","answer":"A"}`:                           `field "C": no option, but "D" has one`,
+		`{"question":"Q","mc1_targets":{"choices":["x","y"],"labels":[1,1]}}`:             `several right options`,
+		`{"question":"Q","mc1_targets":{"choices":["x","y"],"labels":[0,0]}}`:             `no option is right`,
+		`{"question":"Q","options":["` + strings.Repeat(`x","`, 26) + `x"],"answer":"A"}`: `27 options; a question has 2 to 26`,
+		`{"question":"Q","choices":[{"text":"x","label":"A"},{"text":"y"}],"answer":"A"}`: `choices[1]: field "label": missing`,
+		`{"question":"Q","choices":[{"text":"x","label":"A"},"y"],"answer":"A"}`:          `item 2 is a text, not an object`,
+	} {
+		_, _, err := Problems(rows.Read(file(t, row)), nil, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", row, err, want)
+		}
+	}
+}
