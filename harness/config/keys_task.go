@@ -338,13 +338,14 @@ func aboutTask(path string) string {
      "reward_model": {"ground_truth": "42"}, "extra_info": {"index": 7}}
 
   The problem is in question, problem, prompt or messages, as a text or a chat, and the gold
-  answer in answer, gold or reward_model.ground_truth; GSM8K's answers after ####, MATH's in
-  a solution's last \boxed{…} and the fields of other published files are found too. A list
-  holds equally right answers. A row with images (data.image_key) has an <image> in its text
-  for each: {"problem": "<image>Find x.", "answer": "3", "images": ["shapes/17.png"]}.
-  Optional are id (default: the row's number from 0), tools,
-  and target, a right completion that sft.steps learns (default: the solution, if the file
-  is of a form that has one). data.keep names further columns for a reward of your own.
+  answer in answer, gold, ground_truth or reward_model.ground_truth; GSM8K's answers after
+  ####, MATH's in a solution's last \boxed{…} and the fields of other published files are
+  found too. A list holds equally right answers. A row with images (data.image_key) has an
+  <image> in its text for each:
+  {"problem": "<image>Find x.", "answer": "3", "images": ["shapes/17.png"]}.
+  Optional are id (default: the row's number from 0), tools, and target, a right completion
+  that sft.steps learns (default: the solution, if the file is of a form that has one).
+  data.keep names further columns for a reward of your own.
 
   Multiple-choice questions have the fields of MMLU, MMLU-Pro, GPQA, ARC, CommonsenseQA or
   other published files:

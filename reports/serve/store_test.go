@@ -151,7 +151,9 @@ func (s *study) runOf(name, algo string, seed int64, rate float64, steps int64) 
 // score records the scores of a suite of three problems.
 func (s *study) score(run store.Run, attempt int64, label string, weights ident.Digest, rate float64, seed int64) {
 	ctx := context.Background()
-	input := []store.IO{{Role: "weights", Digest: weights}}
+	problems, err := s.db.Blobs.PutBytes([]byte(`{"id":"3,4,5=15","target":"(4-1)*5<b>"}` + "\n"))
+	s.must(err)
+	input := []store.IO{{Role: "problems", Digest: problems}, {Role: "weights", Digest: weights}}
 	gen, err := s.db.BeginStage(ctx, store.Stage{SID: digestOf(fmt.Sprint("gen", label, run.RID, s.n)), Run: run.ID, Attempt: attempt, Kind: "eval.gen",
 		Label: label, Code: digestOf("code"), Params: fmt.Appendf(nil, `{"eval.final.n":%d}`, s.n), Inputs: input})
 	s.must(err)
