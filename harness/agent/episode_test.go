@@ -306,7 +306,7 @@ func TestLostConversation(t *testing.T) {
 		t.Fatalf("%s, %s", got, why)
 	}
 	if c := x.end(); c.Text != "one(0)[user]c>threetwo" || len(x.turns) != 3 || len(c.Later()) != 1 || c.Asked.Final != 0 || c.Check() != nil {
-		t.Errorf("%d turns, %+v, %+v", x.turns, c, c.Asked)
+		t.Errorf("%d turns, %+v, %+v", len(x.turns), c, c.Asked)
 	}
 }
 
@@ -569,14 +569,14 @@ func TestClientLeaves(t *testing.T) {
 	<-done
 	close(p.wait)
 	if len(x.turns) != 0 || x.talks != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	// The answer is lost on its way.
 	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(`{"prompt": "a"}`))
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
 	if len(x.turns) != 0 || x.talks != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	if got, why := first(x.post("completions", `{"prompt": "a"}`)); why != "stop" {
 		t.Fatalf("%s, %s", got, why)
@@ -593,13 +593,13 @@ func TestClientLeaves(t *testing.T) {
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
 	if len(x.turns) != 1 || x.talks[0].c.Text != said {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	if got, why := first(x.post("completions", second)); why != "stop" || p.asked[3].seed != p.asked[4].seed {
 		t.Fatalf("%s, %s, %+v", got, why, p.asked)
 	}
 	if c := x.end(); len(p.asked) != 5 || len(x.turns) != 2 || c.Turns() != 2 || c.Check() != nil {
-		t.Errorf("%d requests, %d turns", len(p.asked), x.turns)
+		t.Errorf("%d requests, %d turns", len(p.asked), len(x.turns))
 	}
 }
 
@@ -618,11 +618,11 @@ func TestLostBeforeAnother(t *testing.T) {
 	lost, next := ask("a"), ask("b")
 	x.undo(lost)
 	if len(x.turns) != 2 || len(x.talks) != 2 {
-		t.Errorf("the first answer is lost: %d turns, %d conversations", x.turns, len(x.talks))
+		t.Errorf("the first answer is lost: %d turns, %d conversations", len(x.turns), len(x.talks))
 	}
 	x.undo(next)
 	if c := x.end(); len(x.turns) != 1 || c.Text != "one" {
-		t.Errorf("then the second one: %d turns, %+v", x.turns, c)
+		t.Errorf("then the second one: %d turns, %+v", len(x.turns), c)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // agentProgram is an agent that asks a problem, and then once more. A turn earns 0.5 for a plus in it and 0.25 for a
-// times; its state is what it was asked to use.
+// times; its state is its number and whether a times came before.
 func agentProgram() {
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
