@@ -22,6 +22,7 @@ import (
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/plan"
+	"exp/train/rollout"
 )
 
 // agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
@@ -317,6 +318,23 @@ func TestAgentFailsEvaluation(t *testing.T) {
 	}
 	if err != nil || failed != few.NotGraded {
 		t.Errorf("%d of %d episodes failed, %d before: %v", failed, len(list), few.NotGraded, err)
+	}
+}
+
+// A completion whose turns earned something else, or in another state, is not the recorded one.
+func TestTurnsDiffer(t *testing.T) {
+	acts := []rollout.Act{{End: 1, Reward: 0.5, State: "a"}, {Start: 1, End: 2, State: "b", Conversation: "n"}}
+	c := rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -1}, Finish: rollout.FinishStop, Acts: acts}
+	k := keptRollout{text: keptOf(&c), row: store.Sample{Finish: "stop"}}
+	if d, err := k.compare(&c); d != nil || err != nil {
+		t.Errorf("the same: %v, %v", d, err)
+	}
+	for _, change := range []func(a *rollout.Act){func(a *rollout.Act) { a.Reward = 0.25 }, func(a *rollout.Act) { a.State = "c" }} {
+		c.Acts = slices.Clone(acts)
+		change(&c.Acts[1])
+		if d, err := k.compare(&c); d == nil || d.Field != "turns" || d.Want == d.Got || err != nil {
+			t.Errorf("%+v: %v, %v", c.Acts, d, err)
+		}
 	}
 }
 
