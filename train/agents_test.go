@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -203,13 +204,17 @@ func TestConversations(t *testing.T) {
 // Every algorithm learns from several conversations with the same bits on any number of threads, in any micro-batches,
 // and after an interruption, and from none of the inserted tokens.
 func TestConversationsInEveryAlgorithm(t *testing.T) {
-	for name, change := range variants() {
+	all := variants()
+	maps.Copy(all, earning())
+	for name, change := range all {
 		t.Run(name, func(t *testing.T) {
 			runs := make([]*toyRun, 2)
 			for i, smudge := range []float32{0, -3} {
 				r := newToyRun(t, GRPO, 1+i)
 				r.setUp(change)
-				r.delegates()
+				if r.delegates(); earning()[name] != nil {
+					r.earns()
+				}
 				r.cfg.Steps, r.cfg.MicroBatchTokens = 2, []int{100, 1}[i]
 				tr := r.start()
 				tr.Sampler = smudged{tr.Sampler, smudge}

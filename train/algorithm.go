@@ -37,10 +37,15 @@ func (c Config) policyLoss() rl.PolicyLoss {
 // have nothing to compare: few says so, and the step learns nothing from rewards.
 func advantages(c Config, b *batch) (few bool, err error) {
 	e, settings := c.estimator()
-	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.rewardSums(),
+	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.totals(c.KL.RewardCoef != 0),
 		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Process: b.process, Ret: b.ret}
 	if e.Components {
 		s.Components = b.components()
+	}
+	if e.Turns {
+		if s.Turns, err = b.turns(); err != nil {
+			return false, err
+		}
 	}
 	err = e.Estimate(s, settings)
 	if few = errors.Is(err, rl.ErrTooFew) && b.sampledTokens() > 1; few {
@@ -52,6 +57,48 @@ func advantages(c Config, b *batch) (few bool, err error) {
 		c.Distill.Teach(b.adv, b.old, b.ref, b.mask)
 	}
 	return few, nil
+}
+
+// turns returns the policy's turns. A state of a problem has one number within the step. Turns without tokens, before
+// the conversation that is learned from, are left out.
+func (b *batch) turns() (*rl.Turns, error) {
+	type state struct {
+		group  int
+		digest string
+	}
+	numbers, turns := map[state]int{}, new(rl.Turns)
+	for i, t := range b.traj {
+		c := t.Completion
+		if len(c.Acts) == 0 && len(c.Tokens) > 0 {
+			return nil, fmt.Errorf("problem %s, sample %d: nothing tells the policy's turns apart, which an agent's "+
+				"episodes do", t.Problem.ID, t.Sample)
+		}
+		for k, a := range c.Acts {
+			if !a.Learned() {
+				continue
+			}
+			key := state{b.group[i], a.State}
+			n, known := numbers[key]
+			if !known {
+				n = len(numbers)
+				numbers[key] = n
+			}
+			last := k+1 == len(c.Acts) || c.Acts[k+1].Conversation != a.Conversation
+			if last {
+				a.Reward += b.rest[i]
+			}
+			turns.Add(b.rows[i]+a.Start, b.rows[i]+a.End, n, a.Reward, last)
+		}
+	}
+	return turns, nil
+}
+
+// checkTurns reports settings that cannot go with an estimator of turns.
+func (c Config) checkTurns(e rl.Estimator) error {
+	if e.Turns && !c.Turns {
+		return fmt.Errorf("train: %s compares turns, and no agent plays episodes", e.Name)
+	}
+	return nil
 }
 
 // resample draws the rows to train on, with replacement, if the estimator weighs rows

@@ -46,7 +46,7 @@ func variants() map[string]func(c *Config) {
 		},
 	}
 	for _, e := range rl.Estimators() {
-		if !e.Components { // gdpo wants a grader of several: TestGDPO
+		if !e.Components && !e.Turns { // gdpo wants a grader of several: TestGDPO; gigpo an agent: earning
 			all["advantage "+e.Name] = func(c *Config) {
 				if c.Advantage = e.Name; e.Tracks {
 					c.Samples = 1

@@ -25,11 +25,12 @@ type batch struct {
 	sumPiSquared, own []float32
 	weight            []float32        // [N] rollout-correction weights; nil means 1
 	value             []float32        // [N] the critic's, before its first update
-	reward            []float32        // [N] token rewards: the score on the last token, less KL
+	reward            []float32        // [N] token rewards: see place; less KL
 	process           []float32        // [N] process rewards; nil unless needed
 	adv, ret          []float32        // [N]
 	target            []rl.PrimeTarget // [B] of the process reward model's loss; nil unless needed
 	score             []float32        // [B] verdict rewards less the overlong penalty
+	rest              []float64        // [B] parts of the scores that turns did not earn
 	baseline          []float32        // [B] scores of greedy completions, or tracked values; nil unless needed
 	context           []int            // [B] tokens of the prompts of a row's conversations
 	answer            []bool           // [N] tokens of reference answers that are learned; nil: none are
@@ -77,12 +78,33 @@ func newBatch(all []Trajectory, overlong rl.Overlong, baseline map[*rollout.Prob
 		t.Completion.Sampled(b.mask[b.rows[i]:b.rows[i+1]])
 	}
 	b.reward, b.adv, b.ret = make([]float32, n), make([]float32, n), make([]float32, n)
-	for i, s := range b.score {
-		if end := b.rows[i+1]; end > b.rows[i] {
-			b.reward[end-1] = s
-		}
+	for i, t := range b.traj {
+		b.rest = append(b.rest, b.place(i, scoreOf(t.Verdict, t.Completion, overlong)))
 	}
 	return b
+}
+
+// place sets the token rewards of row i, which are 0: what a turn earned at its last token, where an agent says so,
+// and what the turns leave of the score at the row's last one. It returns the latter.
+func (b *batch) place(i int, score float64) (rest float64) {
+	lo, hi, c := b.rows[i], b.rows[i+1], b.traj[i].Completion
+	all, _ := c.Earned()
+	rest = score - all
+	if lo == hi {
+		return rest
+	}
+	last := rest
+	for k := range c.Acts {
+		switch a := &c.Acts[k]; {
+		case !a.Learned():
+		case a.End == hi-lo:
+			last += a.Reward
+		default:
+			b.reward[lo+a.End-1] = float32(a.Reward)
+		}
+	}
+	b.reward[hi-1] = float32(last)
+	return rest
 }
 
 // contextOf returns the tokens of the prompts of a completion's conversations.
@@ -272,7 +294,7 @@ func (b *batch) pick(index []int, samples int) {
 }
 
 // chosen returns the batch of the rows index[0], index[1], …, in no group and without
-// baselines.
+// baselines and rests.
 func (b *batch) chosen(index []int) *batch {
 	c := *b
 	c.rows, c.mask = b.rows.Pick(index), rl.PickRows(b.mask, b.rows, index)
@@ -285,7 +307,7 @@ func (b *batch) chosen(index []int) *batch {
 		}
 	}
 	c.taught = b.taught.chosen(b.rows, index)
-	c.traj, c.score, c.context, c.group, c.baseline, c.target = nil, nil, nil, nil, nil, nil
+	c.traj, c.score, c.rest, c.context, c.group, c.baseline, c.target = nil, nil, nil, nil, nil, nil, nil
 	for _, i := range index {
 		if b.target != nil {
 			c.target = append(c.target, b.target[i])
@@ -331,5 +353,22 @@ func (b *batch) components() [][]float32 {
 func (b *batch) rewardSums() []float32 {
 	s := make([]float32, len(b.traj))
 	rl.RowSums(s, b.reward, b.rows)
+	return s
+}
+
+// totals returns what estimators read as the scores of rows: the sums of their token rewards, with what turns earned
+// that have no tokens here. Unless a KL is charged to the rewards, the score of an episode whose turns earned parts of
+// it is the score itself: episodes of equal scores stay equal, however the parts round.
+func (b *batch) totals(charged bool) []float32 {
+	s := b.rewardSums()
+	for i, t := range b.traj {
+		if c := t.Completion; len(c.Acts) == 0 {
+			continue
+		} else if _, elsewhere := c.Earned(); charged {
+			s[i] = float32(float64(s[i]) + elsewhere)
+		} else {
+			s[i] = b.score[i]
+		}
+	}
 	return s
 }

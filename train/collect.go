@@ -301,7 +301,7 @@ func (t *Trainer) finalRewards(all []Trajectory) map[*rollout.Completion]float64
 	t.refer(b, 0, 0)
 	rl.RewardKL(b.reward, b.reward, b.old, b.ref, b.mask, b.rows, t.cfg.KL.RewardEstimator, t.klCoef)
 	final := make(map[*rollout.Completion]float64, len(b.traj))
-	for i, r := range b.rewardSums() {
+	for i, r := range b.totals(true) {
 		final[b.traj[i].Completion] = float64(r)
 	}
 	return final

@@ -97,6 +97,10 @@ func TestAllMetricNames(t *testing.T) {
 			"actor/demonstration_prob"})},
 		"conversations": {func(c *Config) { c.Sampling.Environment, c.Turns, c.Conversations = echo{}, true, 2 },
 			slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns", "train/conversations"})},
+		"turns in states": {func(c *Config) {
+			c.Advantage, c.Sampling.Agent, c.Turns = "gigpo", earner{asker{}}, true
+		}, slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns",
+			"train/turn_reward", "gigpo/step_group_size", "gigpo/shared_states"})},
 		"bypass": {func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1}}}
 		}, slices.Concat(data, clipped, rejected("seq_mean_k3"))},

@@ -34,8 +34,8 @@ func (t *Trainer) dataMetrics(b *batch, rec *Step) []rl.Metric {
 		prompt = append(prompt, len(tr.Prompt))
 	}
 	m := rl.DataMetrics(rl.Data[float32]{
-		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.rewardSums(), Adv: b.adv, Ret: b.ret, Value: b.value,
-		PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
+		Rows: b.rows, Mask: b.mask, Score: b.score, Reward: b.totals(t.cfg.KL.RewardCoef != 0), Adv: b.adv,
+		Ret: b.ret, Value: b.value, PromptLen: prompt, ResponseLen: response, MaxPrompt: t.cfg.MaxPromptTokens,
 		MaxResponse: t.cfg.Sampling.MaxNewTokens * max(1, t.cfg.Conversations), Turns: t.messages(b),
 	})
 	m = slices.DeleteFunc(m, func(m rl.Metric) bool { return ofNothing(m.Name, b.mask) })
@@ -121,6 +121,28 @@ func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
 		{Name: "train/out_of_turns", Value: over / n}}
 	if t.cfg.Conversations > 1 {
 		list = append(list, rl.Metric{Name: "train/conversations", Value: conversations / n})
+	}
+	return append(list, t.actMetrics(b)...)
+}
+
+// actMetrics returns the metrics of turns that are told apart:
+//
+//	train/turn_reward  mean over turns of what the agent says that they earned
+//
+// and those of rl.Turns, if the estimator reads them.
+func (t *Trainer) actMetrics(b *batch) (list []rl.Metric) {
+	var sum, n float64
+	for _, tr := range b.traj {
+		all, _ := tr.Completion.Earned()
+		sum, n = sum+all, n+float64(len(tr.Completion.Acts))
+	}
+	if n > 0 {
+		list = append(list, rl.Metric{Name: "train/turn_reward", Value: sum / n})
+	}
+	if e, _ := t.cfg.estimator(); e.Turns {
+		if turns, err := b.turns(); err == nil { // or the advantages have failed
+			list = append(list, turns.Metrics()...)
+		}
 	}
 	return list
 }

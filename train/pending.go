@@ -43,6 +43,7 @@ type PendingRow struct {
 	Finish    rollout.Finish `json:"finish"`
 	Inserted  []rollout.Span `json:"inserted,omitempty"`
 	Asked     *rollout.Asked `json:"asked,omitempty"`
+	Acts      []rollout.Act  `json:"acts,omitempty"`
 	Verdict   PendingVerdict `json:"verdict"`
 }
 
@@ -103,6 +104,7 @@ func pendingOf(c *collected) Pending {
 			Tokens:   littleEndian(done.Tokens),
 			LogProbs: littleEndian(done.LogProbs), Entropies: littleEndian(done.Entropies),
 			Text: ExactText(done.Text), Finish: done.Finish, Inserted: done.Inserted, Asked: done.Asked,
+			Acts:    done.Acts,
 			Verdict: PendingVerdict{t.Verdict, ExactText(t.Verdict.Answer), ExactText(t.Verdict.Reason)}})
 	}
 	for _, e := range c.events {
@@ -132,7 +134,8 @@ func collectedOf(p Pending, problem map[string]int, t *Trainer) (*collected, err
 		if !ok {
 			return nil, fmt.Errorf("train: checkpoint refers to problem %s, which is not in the data", r.Problem)
 		}
-		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish, Inserted: r.Inserted, Asked: r.Asked}
+		done := &rollout.Completion{Text: string(r.Text), Finish: r.Finish, Inserted: r.Inserted, Asked: r.Asked,
+			Acts: r.Acts}
 		if err := fromLittleEndian(&done.Tokens, r.Tokens); err != nil {
 			return nil, err
 		}

@@ -243,8 +243,12 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
 		"agent":                  toy(PPO, func(r *toyRun) { r.bringing() }),
 		"conversations":          toy(FlowRL, func(r *toyRun) { r.delegates() }),
-		"images":                 toy(FlowRL, func(r *toyRun) { r.illustrate() }),
-		"stale":                  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
+		"turns in states": toy(GRPO, func(r *toyRun) {
+			r.delegates().earns()
+			earning()["turns in states, ahead, less a KL"](&r.cfg)
+		}),
+		"images": toy(FlowRL, func(r *toyRun) { r.illustrate() }),
+		"stale":  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
 		}),

@@ -31,6 +31,9 @@ func trace(steps []*Step) string {
 			for _, x := range named.Later() {
 				fmt.Fprintf(&b, " %d %d %v %q", x.Start, x.TextStart, x.Tokens, x.Text)
 			}
+			for _, a := range named.Acts {
+				fmt.Fprintf(&b, " %+v", a)
+			}
 			for _, lp := range t.Completion.LogProbs {
 				fmt.Fprintf(&b, " %x", math.Float32bits(lp))
 			}

@@ -149,6 +149,12 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 			t.Rows[i] = append(t.Rows[i], append([]recorded.Conversation{}, s.Later...))
 		}
 	}
+	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Acts) > 0 }) {
+		t.Columns = append(t.Columns, cli.Column{Key: "turns", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], append([]recorded.Act{}, s.Acts...))
+		}
+	}
 	if tokens && slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Images) > 0 }) {
 		t.Columns = append(t.Columns, cli.Column{Key: "images", Wide: true})
 		for i, s := range list {
@@ -310,8 +316,8 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 		fmt.Fprintf(p, "%s  %s%s  %d tokens%s  %s\n", term.Strong.Paint(term.Clean(where), p.Layout.Color),
 			verdictStyle(s.Verdict()).Paint(s.Verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
 		p.Facts(cli.Fact{Name: "gold", Text: oneLine(s.Gold)}, cli.Fact{Name: "answer", Text: s.Answer},
-			cli.Fact{Name: "reason", Text: s.Reason},
-			cli.Fact{Name: "reward", Text: rewardParts(&s)})
+			cli.Fact{Name: "reason", Text: s.Reason}, cli.Fact{Name: "reward", Text: rewardParts(&s)},
+			cli.Fact{Name: "turns", Text: s.Earned()})
 		if !s.Kept {
 			p.Line("(the text was not kept)")
 			continue

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"exp/experiments/blob"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -40,9 +41,20 @@ type Completion struct {
 	Agent      bool               // an agent asked the policy, and wrote those parts
 	Later      []Conversation     // of its episode, after the first, in order
 	Images     []Image            // that it brought, in the order in which the conversations show them
+	Acts       []Act              // the policy's turns, where an agent or the algorithm tells them apart
 
 	stage int64 // that sampled it
 	scope string
+}
+
+// Act is a turn of the policy in an agent's episode: TokenIDs[Start:End], or none if the turn is not learned from. The
+// states of two turns are equal if these digests are.
+type Act struct {
+	Start        int     `json:"start"`
+	End          int     `json:"end"`
+	Reward       float64 `json:"reward"`
+	State        string  `json:"state"`
+	Conversation string  `json:"conversation,omitempty"` // its name
 }
 
 // Image is an image that an agent brought. The tokens First to First+Tokens-1 are its, and negative: -Tokens to -1 for
@@ -103,6 +115,15 @@ func (c *Completion) Parts() []Part {
 	return list
 }
 
+// Earned lists what the policy's turns earned, and the first digits of the states: "0.10 in 3fa9c2d1, 0.00 in …".
+func (c *Completion) Earned() string {
+	var list []string
+	for _, a := range c.Acts {
+		list = append(list, quantity.Fixed(a.Reward, 2)+" in "+a.State[:min(8, len(a.State))])
+	}
+	return strings.Join(list, ", ")
+}
+
 // Verdict says how the completion was graded.
 func (c *Completion) Verdict() string {
 	switch {
@@ -128,6 +149,7 @@ type keptText struct {
 	Asked    []int32        `json:"asked"`
 	Later    []Conversation `json:"later"`
 	Images   []Image        `json:"images"`
+	Acts     []Act          `json:"acts"`
 }
 
 // Completions reads a run's completions with their texts.
@@ -192,7 +214,7 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
 	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
 	out.Components, out.Later, out.Agent = kept.Components, kept.Later, kept.Asked != nil
-	out.Images = kept.Images
+	out.Images, out.Acts = kept.Images, kept.Acts
 	return out, nil
 }
 

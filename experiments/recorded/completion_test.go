@@ -54,6 +54,13 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
+func TestEarned(t *testing.T) {
+	c := Completion{Acts: []Act{{Reward: 0.25, State: "3fa9c2d1aa"}, {Reward: -2, State: "77"}}}
+	if got := c.Earned(); got != "0.25 in 3fa9c2d1, -2.00 in 77" {
+		t.Errorf("%q", got)
+	}
+}
+
 // The text of an agent's conversations is cut where others speak, and each prompt stands before its conversation.
 func TestPartsOfConversations(t *testing.T) {
 	c := Completion{Text: "a[x]bcd[y]e", Inserted: []Span{{TextStart: 1, TextEnd: 4}, {TextStart: 7, TextEnd: 10}},

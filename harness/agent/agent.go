@@ -39,6 +39,7 @@ type Options struct {
 	// are learned from.
 	Conversations    Conversations
 	MaxConversations int
+	States           bool             // turns are told apart by their states, also where an agent says nothing of them
 	Ends             []int32          // tokens that end a turn
 	Calls            toolcall.Syntax  // in the policy's answers
 	Spelled          map[int32]string // its marks that are tokens without a piece
@@ -179,10 +180,11 @@ const model = "policy"
 
 // result is a line of its output, but for its id.
 type result struct {
-	Score   *float64 `json:"score"`
-	Correct *bool    `json:"correct"`
-	Answer  string   `json:"answer"`
-	Error   string   `json:"error"`
+	Score   *float64  `json:"score"`
+	Correct *bool     `json:"correct"`
+	Answer  string    `json:"answer"`
+	Error   string    `json:"error"`
+	Turns   []earning `json:"turns"`
 }
 
 // Play implements rollout.Agent. Its error is a *BrokenError, or ctx's.
@@ -226,7 +228,7 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 	case err != nil:
 		return c, a.broken(err)
 	}
-	return judged(c, &said), nil
+	return a.judged(c, &said), nil
 }
 
 // messagesOf returns a problem's messages for a program, with the images that they show.
@@ -255,7 +257,7 @@ func (a *Agent) bodyLimit() int64 {
 
 // failed returns a completion that is not graded.
 func failed(c rollout.Completion, reason string) rollout.Completion {
-	c.AgentVerdict = &rollout.Verdict{Status: rollout.NotGraded, Reason: reason}
+	c.AgentVerdict, c.Acts = &rollout.Verdict{Status: rollout.NotGraded, Reason: reason}, nil
 	if c.Asked == nil {
 		c.Finish = rollout.FinishStop // of nothing
 	}
@@ -263,22 +265,40 @@ func failed(c rollout.Completion, reason string) rollout.Completion {
 }
 
 // judged returns a completion with what the program said of it.
-func judged(c rollout.Completion, said *result) rollout.Completion {
+func (a *Agent) judged(c rollout.Completion, said *result) rollout.Completion {
 	switch {
 	case said.Error != "":
 		return failed(c, "the agent: "+said.Error)
 	case c.Asked == nil:
 		return failed(c, "the agent asked the policy nothing")
-	case said.Score == nil:
+	case said.Turns != nil:
+		if err := earn(c.Acts, said.Turns); err != nil {
+			return failed(c, "the agent "+err.Error())
+		}
+	case !a.o.States:
+		c.Acts = nil
+	}
+	score := said.score(&c)
+	if score == nil {
 		return c // for the run's graders
 	}
-	right := *said.Score >= 1
+	right := *score >= 1
 	if said.Correct != nil {
 		right = *said.Correct
 	}
-	c.AgentVerdict = &rollout.Verdict{Status: rollout.Graded, Reward: *said.Score, Correct: right, Answer: said.Answer,
+	c.AgentVerdict = &rollout.Verdict{Status: rollout.Graded, Reward: *score, Correct: right, Answer: said.Answer,
 		Reason: "as the agent says"}
 	return c
+}
+
+// score returns the reward of an episode: the sum of what its turns earned, unless the program gives another; nil if
+// it says nothing of either.
+func (r *result) score(c *rollout.Completion) *float64 {
+	if r.Score != nil || !r.earns() {
+		return r.Score
+	}
+	all, _ := c.Earned()
+	return &all
 }
 
 // readResult reads a line of output as the end of an episode.
@@ -290,7 +310,7 @@ func readResult(l program.Line, t *task) (r result, err error) {
 	if err := json.Unmarshal(l.Text, &r); err != nil {
 		return bad("does not end an episode as " + example + " does")
 	}
-	if r.Score == nil && r.Correct != nil {
+	if r.Score == nil && !r.earns() && r.Correct != nil {
 		return bad(`has "correct" without "score"`)
 	}
 	r.Answer = strings.ToValidUTF8(r.Answer, "\uFFFD")

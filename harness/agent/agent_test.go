@@ -55,6 +55,9 @@ func (o *obedient) play(t *task) {
 	say := func(format string, args ...any) { o.mu.Lock(); defer o.mu.Unlock(); fmt.Printf(format+"\n", args...) }
 	var messages []map[string]any
 	for _, word := range strings.Fields(t.Prompt) {
+		if fields, ok := strings.CutPrefix(word, "say:"); ok {
+			say(`{"id": %q, %s}`, t.ID, fields)
+		}
 		switch word {
 		case "ask":
 			messages = append(messages, map[string]any{"role": "user", "content": fmt.Sprintf("q%d", len(messages))})

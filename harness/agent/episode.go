@@ -52,7 +52,7 @@ type state struct {
 	talks  []talk         // that are learned from, in the order in which they began
 	final  int            // the one with the last turn
 	finish rollout.Finish // if nothing follows
-	turns  int            // of the whole strand, also of conversations that are not learned from
+	turns  []turn         // of the whole strand, also of conversations that are not learned from
 	calls  int            // that the policy's answers made
 }
 
@@ -96,21 +96,24 @@ func (x *episode) completion() rollout.Completion {
 		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
 	})
 	var list []rollout.Completion
+	var acts []rollout.Act
 	var finish rollout.Finish
-	final := 0
+	final, at := 0, 0
 	for _, name := range names {
 		s := x.strands[name]
 		s.mu.Lock() // its last request has ended
 		if own := x.strands[""]; own == nil || s == own || len(own.talks) == 0 {
 			final, finish = len(list)+s.final, s.finish
 		}
+		acts = append(acts, s.acts(at)...)
 		for i := range s.talks {
 			list = append(list, s.talks[i].c)
+			at += len(s.talks[i].c.Tokens)
 		}
 		s.mu.Unlock()
 	}
 	c := rollout.Join(list, min(final, max(0, len(list)-1)))
-	c.Finish = finish
+	c.Finish, c.Acts = finish, acts
 	if images := x.a.o.Images; images != nil {
 		c.NoteImages(func(id int32) (im rollout.ShownImage, ok bool) {
 			im, brought, _ := images.Shown(id)
@@ -214,7 +217,7 @@ func (x *strand) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	if err := x.a.check(r); err != nil {
 		return nil, err
 	}
-	if most := x.a.o.MaxTurns; x.turns >= most {
+	if most := x.a.o.MaxTurns; len(x.turns) >= most {
 		x.finish = rollout.FinishTurns
 		return nil, openai.Coded(http.StatusBadRequest, "invalid_request_error", "too_many_turns",
 			"the policy has had %d turns, all of rollout.tools.max_turns", most)
@@ -231,7 +234,7 @@ func (x *strand) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 		return nil, err
 	}
 	x.before = x.state
-	x.talks = slices.Clone(x.talks)
+	x.talks, x.turns = slices.Clone(x.talks), slices.Clone(x.turns)
 	if s.anew != nil {
 		x.open(s.anew)
 	} else {
@@ -239,8 +242,9 @@ func (x *strand) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 	}
 	t := &x.talks[x.final]
 	t.c.Continue(s.inserted, x.a.text(s.inserted), turn)
-	x.turns, x.finish = x.turns+1, turn.Finish
-	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: x.turns, first: x.calls,
+	x.turns = append(x.turns, x.turnOf(turn, s.added.state()))
+	x.finish = turn.Finish
+	out := &answer{text: turn.Text, prompt: prompt, tokens: len(turn.Tokens), turn: len(x.turns), first: x.calls,
 		finish: turn.Finish.String()}
 	if len(r.Tools) > 0 || r.Chat && x.a.o.Calls.Channels {
 		out.call(x.a, r, s, turn)
@@ -255,6 +259,9 @@ func (x *strand) ask(ctx context.Context, r *openai.Request) (*answer, error) {
 func (x *strand) open(prompt *rollout.Asked) {
 	if x.a.o.Conversations == Last {
 		x.talks = nil
+		for i := range x.turns {
+			x.turns[i].talk = -1
+		}
 	}
 	x.talks = append(x.talks, talk{c: rollout.Completion{Asked: prompt}})
 	x.final = len(x.talks) - 1
@@ -295,7 +302,7 @@ func (a *Agent) spell(turn *rollout.Completion) string {
 func (x *strand) undo(a *answer) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if a.turn == x.turns {
+	if a.turn == len(x.turns) {
 		x.starts(len(x.before.talks) - len(x.talks))
 		x.state = x.before
 	}
@@ -359,6 +366,7 @@ type step struct {
 	anew     *rollout.Asked // a conversation that begins; nil: one goes on
 	talk     int            // the one that goes on
 	inserted []int32        // before its turn
+	added    more           // by the request
 }
 
 // next says where a request continues.
@@ -388,7 +396,7 @@ func (x *strand) next(r *openai.Request) (s step, err error) {
 	if err != nil {
 		return s, unread(r, err)
 	}
-	s.talk = at
+	s.talk, s.added = at, added
 	c := &x.talks[at].c
 	if most := x.most(c.Asked); len(s.inserted) >= most-len(c.Tokens) {
 		x.finish = rollout.FinishLength
@@ -446,6 +454,10 @@ func (x *strand) begins(r *openai.Request, differs error) (s step, err error) {
 		}
 	}()
 	s.anew = &rollout.Asked{}
+	s.added = more{messages: r.Messages, images: r.Images}
+	if !r.Chat {
+		s.added.text = r.Texts[0]
+	}
 	if r.Chat {
 		var list []rollout.Message
 		if list, err = openai.ForTemplate(r.Messages, x.a.o.Calls.Channels); err == nil {
@@ -517,9 +529,9 @@ func (x *strand) draw(ctx context.Context, r *openai.Request, s step) (*rollout.
 func (x *strand) seed() uint64 {
 	switch {
 	case x.name != "":
-		return x.a.o.Seed(x.e.Seed, fmt.Sprintf("conversation=%q/turn=%d", x.name, x.turns))
-	case x.turns == 0:
+		return x.a.o.Seed(x.e.Seed, fmt.Sprintf("conversation=%q/turn=%d", x.name, len(x.turns)))
+	case len(x.turns) == 0:
 		return x.e.Seed
 	}
-	return x.a.o.Seed(x.e.Seed, fmt.Sprintf("turn=%d", x.turns))
+	return x.a.o.Seed(x.e.Seed, fmt.Sprintf("turn=%d", len(x.turns)))
 }

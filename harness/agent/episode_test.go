@@ -98,7 +98,7 @@ func TestConversation(t *testing.T) {
 			t.Errorf("%v: %s, %s; want %s", messages, got, why, name)
 		}
 	}
-	if len(x.p.asked) != 1 || x.turns != 1 {
+	if len(x.p.asked) != 1 || len(x.turns) != 1 {
 		t.Fatalf("refused requests asked the policy: %+v", x.p.asked)
 	}
 	// Thoughts and space may be left out of the answer; the policy's context keeps them.
@@ -305,8 +305,8 @@ func TestLostConversation(t *testing.T) {
 	if got, why := x.chat("", on...); why != "stop" {
 		t.Fatalf("%s, %s", got, why)
 	}
-	if c := x.end(); c.Text != "one(0)[user]c>threetwo" || x.turns != 3 || len(c.Later()) != 1 || c.Asked.Final != 0 || c.Check() != nil {
-		t.Errorf("%d turns, %+v, %+v", x.turns, c, c.Asked)
+	if c := x.end(); c.Text != "one(0)[user]c>threetwo" || len(x.turns) != 3 || len(c.Later()) != 1 || c.Asked.Final != 0 || c.Check() != nil {
+		t.Errorf("%d turns, %+v, %+v", len(x.turns), c, c.Asked)
 	}
 }
 
@@ -568,15 +568,15 @@ func TestClientLeaves(t *testing.T) {
 	leave()
 	<-done
 	close(p.wait)
-	if x.turns != 0 || x.talks != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+	if len(x.turns) != 0 || x.talks != nil {
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	// The answer is lost on its way.
 	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(`{"prompt": "a"}`))
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
-	if x.turns != 0 || x.talks != nil {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+	if len(x.turns) != 0 || x.talks != nil {
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	if got, why := first(x.post("completions", `{"prompt": "a"}`)); why != "stop" {
 		t.Fatalf("%s, %s", got, why)
@@ -592,14 +592,14 @@ func TestClientLeaves(t *testing.T) {
 	r = httptest.NewRequest(http.MethodPost, "/episode/"+x.key+"/v1/completions", strings.NewReader(second))
 	r.Header.Set("Content-Type", "application/json")
 	x.a.server.Handler.ServeHTTP(gone{httptest.NewRecorder()}, r)
-	if x.turns != 1 || x.talks[0].c.Text != said {
-		t.Fatalf("%d turns, %+v", x.turns, x.talks)
+	if len(x.turns) != 1 || x.talks[0].c.Text != said {
+		t.Fatalf("%d turns, %+v", len(x.turns), x.talks)
 	}
 	if got, why := first(x.post("completions", second)); why != "stop" || p.asked[3].seed != p.asked[4].seed {
 		t.Fatalf("%s, %s, %+v", got, why, p.asked)
 	}
-	if c := x.end(); len(p.asked) != 5 || x.turns != 2 || c.Turns() != 2 || c.Check() != nil {
-		t.Errorf("%d requests, %d turns", len(p.asked), x.turns)
+	if c := x.end(); len(p.asked) != 5 || len(x.turns) != 2 || c.Turns() != 2 || c.Check() != nil {
+		t.Errorf("%d requests, %d turns", len(p.asked), len(x.turns))
 	}
 }
 
@@ -617,12 +617,12 @@ func TestLostBeforeAnother(t *testing.T) {
 	}
 	lost, next := ask("a"), ask("b")
 	x.undo(lost)
-	if x.turns != 2 || len(x.talks) != 2 {
-		t.Errorf("the first answer is lost: %d turns, %d conversations", x.turns, len(x.talks))
+	if len(x.turns) != 2 || len(x.talks) != 2 {
+		t.Errorf("the first answer is lost: %d turns, %d conversations", len(x.turns), len(x.talks))
 	}
 	x.undo(next)
-	if c := x.end(); x.turns != 1 || c.Text != "one" {
-		t.Errorf("then the second one: %d turns, %+v", x.turns, c)
+	if c := x.end(); len(x.turns) != 1 || c.Text != "one" {
+		t.Errorf("then the second one: %d turns, %+v", len(x.turns), c)
 	}
 }
 

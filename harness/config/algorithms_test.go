@@ -24,6 +24,9 @@ func TestAlgorithms(t *testing.T) {
 		if a.Name == "spo" {
 			sets = append(sets, "rollout.n=1")
 		}
+		if a.Name == "gigpo" {
+			sets = append(sets, "rollout.tools={kind: agent,command: [a]}")
+		}
 		r := load(t, Input{File: recipes + "smoke_cpu.yaml", Sets: sets})
 		for path, want := range a.Sets {
 			k, ok := Lookup(path)

@@ -58,6 +58,20 @@ func advantageChecks() []check {
 			}
 			return "", ""
 		}},
+		{[]string{"rollout.tools.kind", "algo.advantage"}, func(r *Run) (string, string) {
+			e, _ := rl.EstimatorNamed(r.Algo.Advantage)
+			switch {
+			case !e.Turns || r.Rollout.Tools.Agent():
+				return "", ""
+			case r.Rollout.Source == "recorded":
+				return e.Name + " compares the turns of an agent's episodes, which recorded rollouts do not tell " +
+					"apart", "rollout.source: policy with rollout.tools.kind: agent, or algo.kind: grpo"
+			}
+			return fmt.Sprintf("%s compares the turns of an agent's episodes, but rollout.tools.kind is %s", e.Name,
+					r.Rollout.Tools.Kind),
+				"rollout.tools: {kind: agent, command: [python3, agent.py]}, with a program of yours (exp config " +
+					"explain rollout.tools.conversations), or algo.kind: grpo"
+		}},
 		{[]string{"algo.advantage", "algo.kind"}, func(r *Run) (string, string) {
 			a := r.Algo
 			if a.Advantage != rl.NoAdvantage || a.IsTaught() && (a.Distill.Coef > 0 || a.KL.LossCoef > 0) {

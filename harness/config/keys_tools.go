@@ -156,10 +156,21 @@ const aboutAgents = `
     {"id": "7"}                               the run's own graders judge the last turn
     {"id": "7", "score": 0.5}                 the reward; "correct" says whether it is right
                                               (else from 1 on), "answer" what the answer is
+    {"id": "7", "turns": [{"reward": 0.1, "state": "kitchen; door open"}, …]}
+                                              what each turn earned, and in which state
     {"id": "7", "error": "the site is down"}  nothing to learn from; such completions are not
                                               graded, as after an agent that died or hung.
                                               Above reward.max_not_graded in training, or
                                               eval.final.max_not_graded, the run ends (exit 8)
+
+  turns has one entry for each answer of the policy, in their order; a refused request has
+  none. A turn's reward is 0 unless it is given, and its state is a text that is the same where
+  the state is, by default what the request added to its conversation: its new messages, or
+  text. Without a score the episode's is the sum of the rewards, if there are any. With one,
+  what the rewards leave of it counts for the last turn. Entries of a named conversation
+  (below) have its name, "conversation": "critic 2", and are counted within it. With last,
+  turns of earlier conversations have entries too: their rewards are part of the score, and
+  teach no turn. An episode whose turns are others than its answers is not graded.
 
   Everything else belongs on standard error, which exp shows: a line that is not JSON, or whose
   id no open episode of the process has, ends the run. An episode is played again, up to

@@ -71,12 +71,13 @@ func NewRecipe(s Starter) (string, error) {
 		Judged              bool // by a reward of the user's
 		TaskBlock           string
 		Single              bool // one completion per problem
+		Agent               bool // which plays episodes
 		Prompt, New         int  // tokens
 		Positions           int
 	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
 		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
 		Judged: s.Task == PromptsTask, Single: a.Advantage.Tracks,
-		TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
+		Agent: a.Advantage.Turns, TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
 		Positions: kind.prompt + kind.answer}
 	if most := s.MaxPositions; most > 0 && facts.Prompt+facts.New > most {
 		facts.Prompt = min(facts.Prompt, most/2)
@@ -198,6 +199,9 @@ reward:
 rollout:
   n: {{if .Single}}1                      # completion per problem, judged by the problem's tracked value{{else}}8                      # completions per problem: the group{{end}}
   max_new_tokens: {{.New}}
+{{- if .Agent}}
+  tools: {kind: agent, command: [python3, agent.py]}   # yours: exp config explain rollout.tools.conversations
+{{- end}}
 
 train:
   steps: {{if .Files}}100{{else}}40{{end}}

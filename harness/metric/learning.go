@@ -108,6 +108,7 @@ func learning() []Metric {
 // conversation describes completions of several turns.
 func conversation() []Metric {
 	const onlyTurns = "only runs with tools have it (rollout.tools)"
+	const onlyStates = "only algo.kind gigpo compares turns in the same state"
 	const messages = "messages of a conversation: the prompt, the policy's turns and the tools' answers (verl's " +
 		"num_turns)"
 	list := extentWith(Metric{Unit: "messages", Title: "Mean number of messages", Heading: "messages",
@@ -124,7 +125,19 @@ func conversation() []Metric {
 			Definition: "share of completions that ended with a call beyond rollout.tools.max_turns"},
 		Metric{Name: "train/conversations", Unit: "conversations", Per: "completions", Title: "Conversations",
 			Absent:     "runs have it that learn from all conversations of an agent (rollout.tools.conversations)",
-			Definition: "number of an episode's conversations, mean over completions"})
+			Definition: "number of an episode's conversations, mean over completions"},
+		Metric{Name: "train/turn_reward", Unit: Reward, Title: "Reward of a turn", Direction: eval.Up,
+			Absent: "only steps have it in which an agent gives turns, or algo.kind gigpo tells them apart",
+			Definition: "what the agent says that a turn of the policy earned, mean over turns; a score that the " +
+				"turns leave unexplained is not part of it"},
+		Metric{Name: "gigpo/step_group_size", Unit: "turns", Title: "Turns in a state", Absent: onlyStates,
+			Axis: Axis{Label: "turns in a state"},
+			Definition: "number of turns in the same state of a problem, its step group, mean over step groups; 1 " +
+				"means that no turn has another to compare with"},
+		Metric{Name: "gigpo/shared_states", Unit: Share, Per: "turns", Title: "Turns in shared states",
+			Absent: onlyStates, Axis: Axis{Label: "turns in shared states", Zero: true},
+			Definition: "share of turns whose state another turn of the problem was in; the others have the " +
+				"advantage of their episodes alone"})
 }
 
 // filtering describes which groups and completions a step trains on.

@@ -108,6 +108,8 @@ func returned() map[string][]rl.Metric {
 		Adv: one}, []rl.Preference{{Side: 1}, {Side: -1}}, &pair)
 	var shown rl.DemonstrationStats
 	rl.DemonstrationTerm(make([]float32, 2), batch, data.Mask, rl.Demonstrations{Weight: 1, Shaping: 1}, &shown)
+	turns := new(rl.Turns)
+	turns.Add(0, 1, 0, 1, true)
 	of := map[string][]rl.Metric{
 		"DemonstrationStats.Metrics": shown.Metrics(),
 		"DPOStats.Metrics":           pair.Metrics(),
@@ -122,6 +124,7 @@ func returned() map[string][]rl.Metric {
 		"ThroughputMetrics":          rl.ThroughputMetrics(2, 1, 1),
 		"TimingMetrics":              nil, // of the laps that the loop spells: spelled
 		"ValueStats.Metrics":         new(rl.ValueStats).Metrics(),
+		"Turns.Metrics":              turns.Metrics(),
 		"VarianceProxies":            rl.VarianceProxies(batch, make([]float32, 2), 1),
 	}
 	add := func(name string, list []rl.Metric) { of[name] = append(of[name], list...) }

@@ -314,13 +314,22 @@ func readMetadata(r *Request, raw json.RawMessage) error {
 	var m struct {
 		Conversation json.RawMessage `json:"conversation"`
 	}
-	if json.Unmarshal(raw, &m) != nil || len(m.Conversation) == 0 || string(m.Conversation) == "null" {
-		return nil
-	}
-	if json.Unmarshal(m.Conversation, &r.Conversation) != nil {
-		r.Conversation = string(m.Conversation)
+	if json.Unmarshal(raw, &m) == nil {
+		r.Conversation = ConversationName(m.Conversation)
 	}
 	return nil
+}
+
+// ConversationName returns the name that a value gives a conversation: its text, or other JSON as it is written; empty
+// if there is none.
+func ConversationName(raw json.RawMessage) (name string) {
+	switch {
+	case len(raw) == 0 || string(raw) == "null":
+		return ""
+	case json.Unmarshal(raw, &name) != nil:
+		return string(raw)
+	}
+	return name
 }
 
 func readStop(r *Request, raw json.RawMessage) error {

@@ -18,14 +18,17 @@ import (
 	"testing"
 
 	"exp/eval"
+	"exp/experiments/ident"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
 	"exp/harness/plan"
+	"exp/train/rollout"
 )
 
 // agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
 // leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z; if it
-// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it. It
+// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it. With
+// any mode it says in which state each turn was, and unless it leaves the problem to the graders, what it earned. It
 // plays episodes as they come.
 func agentProgram(mode string) {
 	in := bufio.NewScanner(os.Stdin)
@@ -61,27 +64,43 @@ func (e *agentEpisode) play(mode string) string {
 		return e.show()
 	}
 	messages := []map[string]string{{"role": "system", "content": "count"}, {"role": "user", "content": e.Prompt}}
-	said := askPolicy(e.BaseURL, messages)
+	var turns []string // what each answer earned, and its length before as the state
+	before := 0
+	ask := func(messages any) string {
+		said, ok := answerOf(e.BaseURL, messages)
+		if ok {
+			earned := fmt.Sprintf(`"reward": %v, `, float64(strings.Count(said, "a"))/4)
+			turns = append(turns, fmt.Sprintf(`{%s"state": "%d"}`, earned[:len(earned)*(len(e.Prompt)%2)], before%3))
+			before = len(said)
+		}
+		return said
+	}
+	said := ask(messages)
 	for turn := 1; turn < 3 && len(said)%3 > 0; turn++ {
 		messages = append(messages, map[string]string{"role": "assistant", "content": said},
 			map[string]string{"role": "user", "content": fmt.Sprint(len(said), " is few")})
-		next := askPolicy(e.BaseURL, messages)
+		next := ask(messages)
 		if next == "" {
 			break
 		}
 		said = next
 	}
 	if mode == "delegates" && len(said) > 4 {
-		checked := askPolicy(e.BaseURL, []map[string]string{{"role": "user", "content": "check " + said}})
+		checked := ask([]map[string]string{{"role": "user", "content": "check " + said}})
 		messages = append(messages, map[string]string{"role": "assistant", "content": said},
 			map[string]string{"role": "user", "content": fmt.Sprint(len(checked), " is few")})
-		if next := askPolicy(e.BaseURL, messages); next != "" {
+		if next := ask(messages); next != "" {
 			said = next
 		}
 	}
 	switch vowels := strings.Count(said, "a") + strings.Count(said, "e") + strings.Count(said, "o"); {
 	case mode == "fails" && strings.HasPrefix(said, "z"):
 		return fmt.Sprintf(`{"id": %q, "error": "z is not playable"}`, e.ID)
+	case mode != "" && len(e.Prompt)%2 == 0:
+		return fmt.Sprintf(`{"id": %q, "turns": [%s]}`, e.ID, strings.Join(turns, ", "))
+	case mode != "":
+		return fmt.Sprintf(`{"id": %q, "score": %v, "answer": "%d vowels", "turns": [%s]}`, e.ID, float64(vowels)/4, vowels,
+			strings.Join(turns, ", "))
 	case len(e.Prompt)%2 == 0:
 		return fmt.Sprintf(`{"id": %q}`, e.ID)
 	default:
@@ -91,6 +110,12 @@ func (e *agentEpisode) play(mode string) string {
 
 // askPolicy returns what the policy says, or an empty text where the conversation has no room left.
 func askPolicy(base string, messages any) string {
+	said, _ := answerOf(base, messages)
+	return said
+}
+
+// answerOf returns what the policy says, which may be nothing, and whether the conversation has room for it.
+func answerOf(base string, messages any) (said string, ok bool) {
 	b, err := json.Marshal(map[string]any{"messages": messages, "model": "any"})
 	if err != nil {
 		panic(err)
@@ -111,9 +136,9 @@ func askPolicy(base string, messages any) string {
 		panic(fmt.Sprintf("%s: %v", b, err))
 	}
 	if a.Choices == nil {
-		return ""
+		return "", false
 	}
-	return a.Choices[0].Message.Content
+	return a.Choices[0].Message.Content, true
 }
 
 // agentSets are the settings of a run with an agent in chats.
@@ -133,7 +158,7 @@ func agentSets(t *testing.T, more ...string) []string {
 // A run learns from all conversations of its agent's episodes. Its record has their prompts, and it can be verified.
 func TestAgentConversations(t *testing.T) {
 	sets := agentSets(t, "rollout.tools.command=["+os.Args[0]+", agent-program, delegates]", "rollout.tools.max_turns=5",
-		"rollout.tools.conversations=all", "rollout.tools.max_conversations=2", "rollout.tools.workers=3")
+		"rollout.tools.conversations=all", "rollout.tools.max_conversations=2", "rollout.tools.workers=3", "algo.kind=gigpo")
 	l := newLab(t)
 	res, _ := l.execute(l.plan(1, sets...))
 	l.samplesAgain(l.plan(1, sets...))
@@ -146,7 +171,12 @@ func TestAgentConversations(t *testing.T) {
 			t.Fatal(err)
 		}
 		several, graded := 0, 0
+		earned := 0.0
 		for _, c := range list {
+			if len(c.Acts) != 1+len(c.Inserted)+len(c.Later) || c.Acts[0].State != ident.Sum([]byte("0")).String() {
+				t.Fatalf("%s, sample %d: turns %+v", c.Item, c.K, c.Acts)
+			}
+			earned += c.Acts[len(c.Acts)-1].Reward
 			if len(c.Later) == 0 {
 				continue
 			}
@@ -164,6 +194,9 @@ func TestAgentConversations(t *testing.T) {
 					t.Errorf("%s, sample %d: the grader read %q, the last turn is %q", c.Item, c.K, c.Answer, last)
 				}
 			}
+		}
+		if earned == 0 {
+			t.Errorf("%s: no last turn earned anything", scope)
 		}
 		if several < len(list)/4 || graded == 0 {
 			t.Errorf("%s: %d of %d episodes have several conversations, the task's grader judged %d", scope, several, len(list), graded)
@@ -230,7 +263,7 @@ func TestAgent(t *testing.T) {
 // learned.
 func TestAgentGoesOn(t *testing.T) {
 	sets := agentSets(t, "rollout.staleness=1", "rollout.tools.workers=1", "rollout.tools.episodes=6", "rollout.tools.command=["+os.Args[0]+", agent-program, fails]",
-		"data.pass_rate={samples: 2, max: 1}", "algo.kind=grpo", "eval.final.suites=[]", "eval.online.every_steps=0")
+		"data.pass_rate={samples: 2, max: 1}", "algo.kind=gigpo", "eval.final.suites=[]", "eval.online.every_steps=0")
 	whole := newLab(t)
 	res, _ := whole.execute(whole.plan(0, sets...))
 	l := newLab(t)
@@ -285,6 +318,23 @@ func TestAgentFailsEvaluation(t *testing.T) {
 	}
 	if err != nil || failed != few.NotGraded {
 		t.Errorf("%d of %d episodes failed, %d before: %v", failed, len(list), few.NotGraded, err)
+	}
+}
+
+// A completion whose turns earned something else, or in another state, is not the recorded one.
+func TestTurnsDiffer(t *testing.T) {
+	acts := []rollout.Act{{End: 1, Reward: 0.5, State: "a"}, {Start: 1, End: 2, State: "b", Conversation: "n"}}
+	c := rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -1}, Finish: rollout.FinishStop, Acts: acts}
+	k := keptRollout{text: keptOf(&c), row: store.Sample{Finish: "stop"}}
+	if d, err := k.compare(&c); d != nil || err != nil {
+		t.Errorf("the same: %v, %v", d, err)
+	}
+	for _, change := range []func(a *rollout.Act){func(a *rollout.Act) { a.Reward = 0.25 }, func(a *rollout.Act) { a.State = "c" }} {
+		c.Acts = slices.Clone(acts)
+		change(&c.Acts[1])
+		if d, err := k.compare(&c); d == nil || d.Field != "turns" || d.Want == d.Got || err != nil {
+			t.Errorf("%+v: %v, %v", c.Acts, d, err)
+		}
 	}
 }
 

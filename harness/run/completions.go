@@ -69,12 +69,14 @@ type keptSample struct {
 	Final int             `json:"final,omitempty"`
 	// Images are those that the agent brought.
 	Images []rollout.ShownImage `json:"images,omitempty"`
+	// Acts are the policy's turns, with what they earned, where something tells them apart.
+	Acts []rollout.Act `json:"acts,omitempty"`
 }
 
 // keptOf returns a completion in a pack, with the parts that depend on it alone.
 func keptOf(c *rollout.Completion) keptSample {
 	c = c.Named()
-	k := keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies}
+	k := keptSample{Text: c.Text, Tokens: c.Tokens, LogProbs: c.LogProbs, Entropies: c.Entropies, Acts: c.Acts}
 	var asked *rollout.Asked
 	if k.Inserted, asked = c.Stored(); asked != nil {
 		k.Asked, k.Later, k.Final, k.Images = asked.Tokens, asked.Later, asked.Final, asked.Images

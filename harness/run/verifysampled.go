@@ -195,7 +195,7 @@ func (v *verifier) whole(ctx context.Context, step int64, kept []keptRollout) er
 	all := make([]*rollout.Completion, len(kept))
 	for i, k := range kept {
 		all[i] = &rollout.Completion{Tokens: k.text.Tokens, LogProbs: k.text.LogProbs}
-		all[i].Asked = k.text.asked()
+		all[i].Asked, all[i].Acts = k.text.asked(), k.text.Acts
 	}
 	tokens, logProbs := stage.RolloutDigests(all)
 	where := fmt.Sprintf("step %d: completions", step)
@@ -317,6 +317,8 @@ func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, er
 		d.Field = "entropies"
 	case had.Text != got.Text || !slices.Equal(had.Inserted, got.Inserted):
 		d.Field = "text"
+	case !slices.Equal(had.Acts, got.Acts):
+		d.Field = "turns"
 	case k.row.Finish != c.Finish.String():
 		d.Field, want, is = "finish", []byte(k.row.Finish), []byte(c.Finish.String())
 	default:

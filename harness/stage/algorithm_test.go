@@ -165,6 +165,9 @@ func trials(t *testing.T) map[string][]string {
 		if kind == "spo" {
 			cases[kind] = append(cases[kind], "rollout.n=1", "data.train.size=24")
 		}
+		if kind == "gigpo" {
+			cases[kind] = append(cases[kind], "rollout.tools={kind: agent, command: ["+os.Args[0]+", agent-program], workers: 2}", "rollout.max_new_tokens=48", "model.arch.max_positions=128")
+		}
 	}
 	for _, preset := range words("algo.flowrl.preset") {
 		cases["flowrl "+preset] = []string{"algo.flowrl.preset=" + preset}

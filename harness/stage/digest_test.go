@@ -8,7 +8,7 @@ import (
 )
 
 // The digests of a step's rollouts depend on every token and log-prob, on where a completion ends, and on the prompts
-// that agents wrote in each of their conversations, with the images in them.
+// that agents wrote in each of their conversations, with the images in them, and on what turns earned in which state.
 func TestRolloutDigests(t *testing.T) {
 	of := func(list ...rollout.Completion) string {
 		all := make([]*rollout.Completion, len(list))
@@ -39,13 +39,21 @@ func TestRolloutDigests(t *testing.T) {
 	if of(shows("a", 1000)) != of(shows("a", 2000)) {
 		t.Error("the digests depend on the ids of images that agents brought")
 	}
+	acts := func(list ...rollout.Act) rollout.Completion {
+		c := a
+		c.Acts = list
+		return c
+	}
 	seen := map[string]int{}
 	for i, d := range []string{of(a, b), of(b, a), of(a), of(rollout.Completion{Tokens: []int32{1}, LogProbs: []float32{-1}},
 		rollout.Completion{Tokens: []int32{2, 3}, LogProbs: []float32{-2, -3}}), of(asked, b), of(otherwise, b),
 		of(rollout.Completion{Tokens: []int32{1, 2}, LogProbs: []float32{-1, -4}}, b),
 		of(several(func(x *rollout.Asked) {})), of(several(func(x *rollout.Asked) { x.Later[0].Start = 2 })),
 		of(several(func(x *rollout.Asked) { x.Later[0].Tokens = []int32{5, 7} })), of(several(func(x *rollout.Asked) { x.Final = 1 })),
-		of(several(func(x *rollout.Asked) { x.Later = nil })), of(shows("a", 1000)), of(shows("b", 1000))} {
+		of(several(func(x *rollout.Asked) { x.Later = nil })), of(shows("a", 1000)), of(shows("b", 1000)),
+		of(acts(rollout.Act{End: 2})), of(acts(rollout.Act{End: 2, Reward: 1})), of(acts(rollout.Act{End: 2, Reward: 1 + 1e-15})),
+		of(acts(rollout.Act{End: 2, State: "a"})), of(acts(rollout.Act{End: 2, State: "b"})), of(acts(rollout.Act{End: 2, Conversation: "a"})),
+		of(acts(rollout.Act{End: 1}, rollout.Act{Start: 1, End: 2})), of(acts(rollout.Act{}, rollout.Act{End: 2}))} {
 		if j, ok := seen[d]; ok {
 			t.Errorf("steps %d and %d have the same digests", j, i)
 		}

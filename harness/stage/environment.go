@@ -13,6 +13,7 @@ import (
 	"exp/harness/prompt"
 	"exp/sandbox"
 	"exp/train/program"
+	"exp/train/rl"
 	"exp/train/rollout"
 	"exp/train/toolcall"
 )
@@ -52,6 +53,8 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 		Limit: c.Limit, Retries: c.Retries, Log: e.saysOf("agent"), MaxTurns: c.MaxTurns,
 		MaxPrompt: e.run().Data.MaxPromptTokens, Conversations: agent.Conversations(c.Conversations),
 		MaxConversations: c.MaxConversations}
+	advantage, _ := rl.EstimatorNamed(e.run().Algo.Advantage)
+	o.States = advantage.Turns
 	o.Seed = func(root uint64, label string) uint64 { return ident.Seed(int64(root), label) }
 	if prompts != nil {
 		vocab := prompts.Vocabulary()

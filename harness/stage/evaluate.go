@@ -47,6 +47,7 @@ type record struct {
 	Inserted     []rollout.Span   `json:"inserted,omitempty"`
 	Asked        *rollout.Asked   `json:"asked,omitempty"` // by an agent
 	AgentVerdict *rollout.Verdict `json:"agent_verdict,omitempty"`
+	Acts         []rollout.Act    `json:"acts,omitempty"`
 }
 
 func evalConfig(c *config.Run) eval.Config {
@@ -181,7 +182,7 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 		c := s.Completion.Named()
 		inserted, asked := c.Stored()
 		line, err := json.Marshal(record{s.ProblemID, s.K, c.Tokens, c.LogProbs, c.Entropies, c.Text,
-			c.Finish.String(), inserted, asked, c.AgentVerdict})
+			c.Finish.String(), inserted, asked, c.AgentVerdict, c.Acts})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -208,7 +209,7 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
-			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict}
+			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict, Acts: r.Acts}
 		var err error
 		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
 			err = c.Check()

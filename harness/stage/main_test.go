@@ -11,5 +11,9 @@ func TestMain(m *testing.M) {
 	if code, ok := sandbox.Enter(); ok {
 		os.Exit(code)
 	}
+	if len(os.Args) > 1 && os.Args[1] == "agent-program" {
+		agentProgram()
+		return
+	}
 	os.Exit(m.Run())
 }

@@ -343,7 +343,9 @@ func detOf(s *train.Step) ident.Det {
 // RolloutDigests returns the digests of a step's tokens and log-probs, from all its completions in order. Prompts that
 // agents wrote are among the tokens, after their negative lengths; prompts of further conversations come last, each
 // with the place where it starts, and then the number of the final one. Images that agents brought follow, each with
-// the number of its tokens and its digest, as text: the ids of their tokens say only which of them they are of.
+// the number of its tokens and its digest, as text: the ids of their tokens say only which of them they are of. Turns
+// that are told apart come behind them: their number, and for each where it lies, its reward's bits, and as text its
+// state and its conversation.
 func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 	var ids []int32
 	var values []float32
@@ -361,13 +363,35 @@ func RolloutDigests(all []*rollout.Completion) (tokens, logProbs ident.Digest) {
 		}
 		for _, im := range c.Brought() {
 			ids = append(ids, int32(im.Tokens))
-			for _, char := range []byte(im.Digest) {
-				ids = append(ids, int32(char))
-			}
+			ids = appendText(ids, im.Digest)
 		}
+		ids = appendActs(ids, c.Acts)
 		values = append(values, c.LogProbs...)
 	}
 	return ident.SumLE(ids), ident.SumLE(values)
+}
+
+// appendActs appends turns, if there are any.
+func appendActs(ids []int32, acts []rollout.Act) []int32 {
+	if len(acts) == 0 {
+		return ids
+	}
+	ids = append(ids, -int32(len(acts)))
+	for _, a := range acts {
+		bits := math.Float64bits(a.Reward)
+		ids = append(ids, int32(a.Start), int32(a.End), int32(bits>>32), int32(uint32(bits)),
+			int32(len(a.Conversation)))
+		ids = appendText(appendText(ids, a.State), a.Conversation)
+	}
+	return ids
+}
+
+// appendText appends the bytes of a text.
+func appendText(ids []int32, text string) []int32 {
+	for _, char := range []byte(text) {
+		ids = append(ids, int32(char))
+	}
+	return ids
 }
 
 func sampledTokens(s *train.Step) int64 {

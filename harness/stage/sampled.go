@@ -308,6 +308,8 @@ func firstDifference(a, b rollout.Completion) string {
 		return "logprobs"
 	case a.Text != b.Text:
 		return "text"
+	case !slices.Equal(a.Acts, b.Acts):
+		return "turns"
 	}
 	return "record"
 }

@@ -57,6 +57,7 @@ type completionRow struct {
 	Agent          bool            // an agent said those parts
 	Kept           bool
 	Parts          []fact   // of the reward
+	Earned         string   // by the policy's turns
 	Graders        []grader // if there are several
 	Disputed       bool
 	Here, Others   string // addresses: the problem in this run; in others
@@ -250,6 +251,7 @@ func rowOf(c *recorded.Completion) completionRow {
 			row.Turns = append(row.Turns, recorded.Part{Text: reports.Visible(p.Text), Tool: p.Tool, Prompt: p.Prompt})
 		}
 	}
+	row.Earned = c.Earned()
 	if c.Step > 0 {
 		row.Step = strconv.FormatInt(c.Step, 10)
 	}

@@ -73,6 +73,11 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			groupEstimator(), ppoLoss(), with(scaled, sets{"algo.scale_std": false,
 				"algo.aggregation": "seq-mean-token-sum-norm", "algo.clip.low": 1.0, "algo.clip.high": math.Inf(1),
 				"algo.clip.dual": math.Inf(1), "algo.demonstrations.weight": 1.0})},
+		{"gigpo", "GRPO of an agent's episodes and, within them, of turns in the same state (GiGPO)",
+			"arXiv:2505.10978 eq. 3 to 8",
+			"A = (S - mean)/std + gigpo.weight·(R - mean)/std, R the return of the turn and the second mean and std " +
+				"of turns in the same state; loss as ppo; needs rollout.tools.kind: agent",
+			gigpoEstimator(), ppoLoss(), with(scaled, clipped)},
 		{"dapo", "GRPO with clip-higher, a mean over tokens, group filtering with refill, overlong shaping",
 			"arXiv:2503.14476 §3.1 to §3.4, eq. 13",
 			"as grpo; groups all right or all wrong are replaced; S less a penalty in the last fifth of the length",

@@ -11,6 +11,7 @@ type Estimator struct {
 	Components   bool   // reads Graded.Components
 	SumPiSquared bool   // reads Graded.SumPiSquared
 	Process      bool   // reads Graded.Process: needs an implicit process reward model and the reference
+	Turns        bool   // reads Graded.Turns: needs an agent
 	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
 	Estimate func(s *Graded, c Settings) error
@@ -24,12 +25,13 @@ type Graded struct {
 	*Batch[float32]             // its LogProb is not read
 	Group           []int       // [B] number of the problem
 	Reward          []float32   // [N] token rewards
-	Score           []float32   // [B] their sums by row
+	Score           []float32   // [B] their sums by row, with what turns without tokens earned
 	Components      [][]float32 // [K][B] parts of the scores; nil unless read
 	Baseline        []float32   // [B] scores of greedy completions, or tracked values; nil unless read
 	Value           []float32   // [N] the critic's; nil unless read
 	SumPiSquared    []float32   // [N] Σ_v π(v)² of the old policy; nil unless read
 	Process         []float32   // [N] ImplicitRewards; nil unless read
+	Turns           *Turns      // nil unless read
 	Ret             []float32   // [N] an output, like Adv
 }
 

@@ -60,6 +60,10 @@ type Completion struct {
 	Asked *Asked
 	// AgentVerdict is what an agent says of its own episode; nil: a grader judges.
 	AgentVerdict *Verdict
+	// Acts are the turns that the policy took in an agent's episode: in the order in which they were answered, first
+	// without a name of the conversation, then by name, shorter names first. None, unless the agent or the algorithm
+	// tells turns apart.
+	Acts []Act
 }
 
 // Span is a part of a completion: Tokens[Start:End], and TextStart to TextEnd in bytes of Text.
@@ -198,7 +202,7 @@ func (s *storedPlaces) place(x *int) {
 
 // Check returns an error unless the inserted parts and the conversations are in order: each part lies within one
 // conversation, has a token and is followed by a sampled one, and each conversation has a prompt and a token. The
-// tokens of images that an agent brought must be of images that it names.
+// tokens of images that an agent brought must be of images that it names, and acts have each sampled token once.
 func (c *Completion) Check() error {
 	inserted, later := c.Inserted, c.Later()
 	at, text := 0, 0
@@ -227,6 +231,9 @@ func (c *Completion) Check() error {
 	}
 	if a := c.Asked; a != nil && (a.Final < 0 || a.Final > len(a.Later)) {
 		return fmt.Errorf("conversation %d is said to be the final one of %d", a.Final+1, 1+len(a.Later))
+	}
+	if err := c.checkActs(); err != nil {
+		return err
 	}
 	return c.checkImages()
 }
