@@ -70,6 +70,8 @@ func (o *obedient) play(t *task) {
 				panic(err)
 			}
 			messages = append(messages, map[string]any{"role": "assistant", "content": a.Choices[0].Message["content"]})
+		case "image": // and goes on if it is refused
+			post(t.BaseURL+"/chat/completions", map[string]any{"model": t.Model, "messages": json.RawMessage("[" + t.Gold + "]")})
 		case "end":
 			say(`{"id": %q}`, t.ID)
 		case "score":

@@ -21,6 +21,7 @@ import (
 // shelf has images of two tokens each, with ids from 1000 on. The first ones are the problems'.
 type shelf struct {
 	own   int
+	full  error // of the disk
 	list  []rollout.Picture
 	files [][]byte
 }
@@ -32,7 +33,10 @@ func (s *shelf) place(digest string) int {
 // Take implements Images.
 func (s *shelf) Take(encoded []byte) (rollout.Picture, error) {
 	p, err := dataset.Describe(encoded)
-	if err == nil && s.place(p.Digest) < 0 {
+	if err != nil {
+		return p, &ImageError{err}
+	}
+	if err = s.full; err == nil && s.place(p.Digest) < 0 {
 		s.list, s.files = append(s.list, p), append(s.files, encoded)
 	}
 	return p, err
@@ -156,6 +160,27 @@ func TestImagesOfConversations(t *testing.T) {
 	blind := playedBy(t, options(), &policy{says: []string{"yes"}})
 	if code, why := blind.chat("", user(rawA)); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, "the model reads text alone") {
 		t.Errorf("%s %s", code, why)
+	}
+}
+
+// An image that is no image is refused, and the agent may go on. One that cannot be kept ends the run: where it can be,
+// an agent that goes on without it would have other answers.
+func TestImagesLost(t *testing.T) {
+	_, raw := dot(t, 10)
+	o := options()
+	o.Images = &shelf{full: errors.New("the disk is full")}
+	a := New(o)
+	defer a.Close()
+	message := func(raw []byte) string {
+		return `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(raw) + `"}}]}`
+	}
+	p := &policy{says: []string{"yes"}}
+	if c, err := a.Play(context.Background(), episodeOf(p, "image ask end", message([]byte("no")))); err != nil || c.Text != "yes" {
+		t.Errorf("a file that is no image: %q, %v", c.Text, err)
+	}
+	_, err := a.Play(context.Background(), episodeOf(p, "image ask hang", message(raw)))
+	if want := "problem p1: an image that the agent brought: the disk is full"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -183,11 +183,14 @@ func (g *gallery) note(pic rollout.Picture, brought bool, read func() ([]byte, e
 // Take implements agent.Images. It keeps the file of an image that no problem shows.
 func (g *gallery) Take(encoded []byte) (rollout.Picture, error) {
 	pic, err := dataset.Describe(encoded)
-	if err != nil || g.Knows(pic.Digest) {
-		return pic, err
+	if err == nil {
+		err = g.Check(pic.Digest, encoded)
 	}
-	if err := g.Check(pic.Digest, encoded); err != nil {
-		return pic, err
+	if err != nil {
+		return pic, &agent.ImageError{Err: err}
+	}
+	if g.Knows(pic.Digest) {
+		return pic, nil
 	}
 	if _, err := g.blobs.PutBytes(encoded); err != nil {
 		return pic, err
@@ -223,7 +226,7 @@ func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
 type noImages struct{ key, what string }
 
 func (x noImages) Take([]byte) (pic rollout.Picture, err error) {
-	return pic, fmt.Errorf("%s (%s) reads text alone", x.what, x.key)
+	return pic, &agent.ImageError{Err: fmt.Errorf("%s (%s) reads text alone", x.what, x.key)}
 }
 
 func (x noImages) File(pic rollout.Picture) ([]byte, error) {
