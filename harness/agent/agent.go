@@ -61,8 +61,8 @@ type Options struct {
 
 // Images are the images that problems show, and those that programs bring.
 type Images interface {
-	// Take returns the image of a file that a request shows, an *ImageError if the policy cannot read it. From then on
-	// the image has tokens. Other errors, such as a full disk, depend on more than the file: they end the run, since an
+	// Take returns the image of a file that a request shows, an *ImageError if the policy cannot read it. From then
+	// on the image has tokens. Other errors, such as a full disk, depend on more than the file. They end the run: an
 	// agent that went on without the image would give it other bits.
 	Take(encoded []byte) (rollout.Picture, error)
 	// File returns the file of an image that a problem shows.
@@ -246,7 +246,6 @@ func (a *Agent) messagesOf(p *rollout.Problem) ([]rollout.Message, error) {
 	}
 	return openai.WithImages(p.Messages, p.Images, a.o.Images.File)
 }
-
 
 // bodyLimit bounds the bytes of a request.
 func (a *Agent) bodyLimit() int64 {

@@ -64,16 +64,16 @@ func (e *Env) showImages(in Inputs, owned *closers, lists ...[]rollout.Problem) 
 // showPlayed is showImages for a stage that samples: if an agent plays episodes with a model that reads images, it may
 // bring some.
 func (e *Env) showPlayed(in Inputs, owned *closers, lists ...[]rollout.Problem) error {
-	if !haveImages(lists...) && !e.agentsBring() {
+	if !haveImages(lists...) && !AgentsBring(e.run()) {
 		return nil
 	}
 	return e.openImages(in, owned, lists...)
 }
 
-// agentsBring reports whether agents of the run may bring images.
-func (e *Env) agentsBring() bool {
-	key, _ := readsText(e.run())
-	return e.run().Rollout.Tools.Agent() && key == "" && ReadsImages(e.run())
+// AgentsBring reports whether agents of a run may bring images.
+func AgentsBring(c *config.Run) bool {
+	key, _ := readsText(c)
+	return c.Rollout.Tools.Agent() && key == "" && ReadsImages(c)
 }
 
 // openImages is showImages, whether there are images or not.
