@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"exp/harness/dataset"
+	"exp/harness/openai"
 	"exp/train/rollout"
 	"exp/train/toolcall"
 )
@@ -122,17 +123,17 @@ func TestImagesOfConversations(t *testing.T) {
 	if got, why := x.chat("", user(rawA)); !strings.Contains(got, `"yes"`) || len(shown) != 1 || shown[0] != a.Digest {
 		t.Fatalf("%s, %s; shown %q", got, why, shown)
 	}
-	if got, why := x.chat("", user(rawA), yes, more); !strings.Contains(got, `"no"`) || len(shown) != 1 {
-		t.Errorf("%s, %s; shown %q: the request goes on", got, why, shown)
-	}
-	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 || shown[1] != b.Digest {
+	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"no"`) || len(shown) != 2 || shown[1] != b.Digest {
 		t.Errorf("%s, %s; shown %q: the request begins another conversation", got, why, shown)
+	}
+	if got, why := x.chat("", user(rawA), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 {
+		t.Errorf("%s, %s; shown %q: the request goes on", got, why, shown)
 	}
 	if code, why := x.chat("", user(rawA), user([]byte("no"))); !strings.HasPrefix(code, "400 ") ||
 		!strings.Contains(why, "messages [1]: content[0]: the image cannot be read: it is not an image file") {
 		t.Errorf("%s %s", code, why)
 	}
-	got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC))
+	got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"no"}`, user(rawA), user(rawC))
 	if !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
 		t.Errorf("%s, %s; shown %q", got, why, shown)
 	}
@@ -171,6 +172,9 @@ func TestImagesLost(t *testing.T) {
 	o.Images = &shelf{full: errors.New("the disk is full")}
 	a := New(o)
 	defer a.Close()
+	if got := a.bodyLimit(); got != openai.MostImageBody {
+		t.Errorf("requests of %d bytes at most", got)
+	}
 	message := func(raw []byte) string {
 		return `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(raw) + `"}}]}`
 	}
