@@ -65,7 +65,11 @@ func TestTiles(t *testing.T) {
 			t.Errorf("%v pixels: %d×%d tokens (%v), want %d", size, rows, columns, err, want)
 		}
 	}
-	s.MinPixels = 5 // more than one tile
+	s.MaxPixels = 8 // two tiles, and the whole
+	if got := s.MostPatches(); got != 12 {
+		t.Errorf("two tiles are up to %d patches, want 12", got)
+	}
+	s.MinPixels, s.MaxPixels = 5, 16 // more than one tile
 	if rows, _, err := s.Tokens(2, 2); err != nil || rows != 5 {
 		t.Errorf("%d tokens of at least two tiles (%v), want 5", rows, err)
 	}

@@ -77,6 +77,7 @@ func TestReadSettingsRefuses(t *testing.T) {
 		`{"image_processor_type": "Glm4vImageProcessorPil"}`:               "Glm4vImageProcessor is, transformers' default",
 		`{"image_processor_type": "Glm4vImageProcessor", "min_pixels": 9}`: "ignores them",
 		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9999}}`: "2 frames",
+		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9998}}`: "2 frames",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 448}}`:                          "not square",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"shortest_edge": 448}}`:                   "only height and width",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "min_patches": 3, "max_patches": 2}`:               "do not ascend",
