@@ -203,6 +203,9 @@ func TestAskedImages(t *testing.T) {
 	if _, err := p.EncodeChat(q.Messages, nil, true, small); err == nil || !strings.Contains(err.Error(), "the messages show 2 images, and there are 1") {
 		t.Errorf("one image too few: %v", err)
 	}
+	if _, err := p.EncodeChat(q.Messages, nil, true, small, large, small); err == nil || !strings.Contains(err.Error(), "the messages show 2 images, and there are 3") {
+		t.Errorf("one image too many: %v", err)
+	}
 	p.ReadImages(nil)
 	if _, err := p.EncodeChat(q.Messages, nil, true, q.Images...); err == nil || !strings.Contains(err.Error(), "they show 2 images, and the model reads text alone") {
 		t.Errorf("a model of text: %v", err)
