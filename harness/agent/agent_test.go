@@ -401,10 +401,10 @@ func TestEpisodesOfAProcess(t *testing.T) {
 func TestNeighbours(t *testing.T) {
 	const ends = "it ended (exit status 3) before it answered; it said: no life left"
 	for fault, why := range map[string]string{"die": "the agent failed: " + ends,
-		"hang": "the agent failed: it gave no answer within 1s (rollout.tools.limit)"} {
+		"hang": "the agent failed: it gave no answer within 3s (rollout.tools.limit)"} {
 		t.Run(fault, func(t *testing.T) {
 			o := options()
-			o.Workers, o.Each, o.Limit = 1, 3, time.Second
+			o.Workers, o.Each, o.Limit = 1, 3, 3*time.Second
 			if fault == "hang" {
 				o.Retries = 0 // the neighbours need none
 			} else {
