@@ -73,6 +73,22 @@ func TestImagesOfSuites(t *testing.T) {
 			t.Errorf("%s: %q, %v", digits, b, err)
 		}
 	}
+	// A run that reuses the stage shows its images, and another run does not.
+	must(db.FinishStage(ctx, stages[0].ID, nil, store.StageResult{Result: []byte("{}")}, nil))
+	for i, want := range []string{"", "a GIF"} {
+		again, _, err := db.EnsureRun(ctx, store.NewRun{RID: ident.Sum(fmt.Append(nil, "rid", i)), XID: ident.Sum([]byte("xid")), Name: "pictures", Task: "math",
+			Algo: "none", Model: "m", Numerics: "cpu", Code: ident.Sum([]byte("code")), Config: store.Config{Digest: ident.Sum([]byte("c")), JSON: "{}", Source: "name: x\n"}})
+		must(err)
+		if i == 1 {
+			hit, err := db.Hit(ctx, stages[0].SID)
+			must(err)
+			_, err = db.ReuseStage(ctx, store.Stage{SID: stages[0].SID, Run: again.ID, Kind: "eval.gen", Label: "shapes", Code: ident.Sum([]byte("code"))}, hit)
+			must(err)
+		}
+		if b, _, err := ReadImage(ctx, db, again, brought.String()[:8]); string(b) != want || err != nil {
+			t.Errorf("run %d: %q, %v; want %q", i, b, err, want)
+		}
+	}
 	if files, err := db.Artifacts(ctx, run.ID); len(files) > 0 || err != nil {
 		t.Errorf("%+v, %v", files, err)
 	}

@@ -125,9 +125,11 @@ func (s *localStudy) execute(slots int, each string, executor func(i, slot int) 
 		return "the runs keep their finished stages and checkpoints" + s.again()
 	})
 	defer s.OnSecondSignal(nil)
-	defer context.AfterFunc(s.c.Context, func() {
+	said := make(chan struct{})
+	unasked := context.AfterFunc(s.c.Context, func() {
+		defer close(said)
 		s.display.Note("stopping all runs after their current steps and saving them; Ctrl-C again stops at once")
-	})()
+	})
 	local := cluster.Local{Jobs: s.jobs, Slots: slots, Started: s.started, Ended: s.ended, Moved: s.moved,
 		Failed: func(e cluster.End) bool {
 			return e.Code != int(cli.ExitCondition) // a run that its condition stopped did what was asked
@@ -135,6 +137,9 @@ func (s *localStudy) execute(slots int, each string, executor func(i, slot int) 
 		KeepGoing: s.c.Bool("keep-going"), Executor: executor}
 	start := time.Now()
 	ends := local.Run(s.c.Context, kill)
+	if !unasked() {
+		<-said // runs may stop faster than that
+	}
 	s.display.StageDone(term.Result{Status: outcomeOf(ends), Wall: time.Since(start)})
 	s.CloseProgress()
 	return ends

@@ -88,7 +88,6 @@ func TestRunLocal(t *testing.T) {
 		check(t, 0, "done\ndone\ndone\ndone\n")
 }
 
-// Ctrl-C saves and stops every process; the message has the command that continues.
 func TestMetricsText(t *testing.T) {
 	got := metricsText([]byte(`{"reward":0.5,"entropy":2.4759413607915244,"kl":"NaN","tok/s":221010.838}`))
 	if want := "reward 0.500  entropy 2.48  kl NaN  tok/s 221011"; got != want {
@@ -99,13 +98,15 @@ func TestMetricsText(t *testing.T) {
 	}
 }
 
+// Ctrl-C saves and stops every process; the message has the command that continues.
 func TestRunLocalInterrupted(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes for seconds")
 	}
 	t.Setenv("EXP_TEST_AS_PROGRAM", "1")
 	dir := filepath.Join(t.TempDir(), "store")
-	args := []string{"run", smokeConfig, "--seeds", "0-1", "--set", "train.steps=400", "--set", "eval.online.every_steps=0",
+	// More steps than a run can take until the other one, which may have a busier processor, takes its first.
+	args := []string{"run", smokeConfig, "--seeds", "0-1", "--set", "train.steps=20000", "--set", "eval.online.every_steps=0",
 		"--on", "local", "-j", "2", "--store", dir}
 	got := call{signals: interruptedAtWork(dir)}.run(args...)
 	if got.code != 130 || !strings.Contains(got.stderr, "stopping all runs") ||

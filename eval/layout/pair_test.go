@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,6 +170,18 @@ func TestPairImages(t *testing.T) {
 				t.Errorf("%s: %d images, %s", row, len(c.Images), got)
 			}
 		}
+	}
+	// After the prompt, each side may show other images. Answers in the same words about others are not the same.
+	list, err := readPairs(t, `{"prompt": [`+own(3)+`], "chosen": [`+good+`, `+own(4)+`, `+good+`], "rejected": [`+good+`, `+own(5)+`, `+good+`]}`)
+	if err != nil || list[0].Same {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	widths := []int{}
+	for _, x := range list[0].Pictures() {
+		widths = append(widths, x.Width)
+	}
+	if !slices.Equal(widths, []int{3, 4, 5}) {
+		t.Errorf("images of %d pixels, want 3, 4, 5", widths)
 	}
 	for row, want := range map[string]string{
 		`{"chosen": [` + own(3) + `, ` + good + `], "rejected": [` + own(4) + `, ` + bad + `]}`:     "the prompts of chosen and rejected show different images",

@@ -46,7 +46,7 @@ func TestMathGrade(t *testing.T) {
 		{"geo3k", half, "\\boxed{1/2}", true, 0.5, "\\frac{1}{2}"}, // less by what the form gives, -0.5 - -1
 		{"geo3k", half, "<think>So</think> \\boxed{3}", false, -0.5, "3"},
 		{"geo3k", half, "\\boxed{3}", false, -1, "3"},
-		{"geo3k", half, "<think>So</think> 2", false, -1, "None"},
+		{"geo3k", half, "<think>So</think> 2", false, -1, ""},
 		{"exp", half, "", false, -1, ""},
 		{"math_dapo", half, "no idea", false, -1, ""},
 	} {

@@ -62,8 +62,9 @@ type Options struct {
 
 // Images are the images that problems show, and those that programs bring.
 type Images interface {
-	// Take returns the image of a file that a request shows, or an error if the policy cannot read it. From then on
-	// the image has tokens.
+	// Take returns the image of a file that a request shows, an *ImageError if the policy cannot read it. From then
+	// on the image has tokens. Other errors, such as a full disk, depend on more than the file. They end the run: an
+	// agent that went on without the image would give it other bits.
 	Take(encoded []byte) (rollout.Picture, error)
 	// File returns the file of an image that a problem shows.
 	File(p rollout.Picture) ([]byte, error)
@@ -71,6 +72,12 @@ type Images interface {
 	// for a token of text.
 	Shown(id int32) (im rollout.ShownImage, brought, ok bool)
 }
+
+// ImageError says why the policy cannot read an image; the same file always has it.
+type ImageError struct{ Err error }
+
+func (e *ImageError) Error() string { return e.Err.Error() }
+func (e *ImageError) Unwrap() error { return e.Err }
 
 // Conversations are the conversations of an episode that are learned from.
 type Conversations string
@@ -187,7 +194,7 @@ type result struct {
 	Turns   []earning `json:"turns"`
 }
 
-// Play implements rollout.Agent. Its error is a *BrokenError, or ctx's.
+// Play implements rollout.Agent. Its error is a *BrokenError, ctx's, or says which image could not be kept.
 func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completion, err error) {
 	address, err := a.listen()
 	if err != nil {
@@ -203,9 +210,12 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 	var played *episode
 	var said result
 	var unfit error // the task cannot be written as JSON
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	begin := func() (line []byte, err error) {
 		played.end() // its process died
 		played = a.begin(ctx, e)
+		played.fail = fail
 		t.BaseURL, t.Key = "http://"+address+"/episode/"+played.key+"/v1", played.key
 		line, unfit = json.Marshal(t)
 		return append(line, '\n'), unfit
@@ -237,14 +247,6 @@ func (a *Agent) messagesOf(p *rollout.Problem) ([]rollout.Message, error) {
 		return p.Messages, nil
 	}
 	return openai.WithImages(p.Messages, p.Images, a.o.Images.File)
-}
-
-// images says which images a request may show; nil: none.
-func (a *Agent) images() *openai.Images {
-	if a.o.Images == nil {
-		return nil
-	}
-	return &openai.Images{Take: a.o.Images.Take}
 }
 
 // bodyLimit bounds the bytes of a request.

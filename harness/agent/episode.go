@@ -26,6 +26,7 @@ type episode struct {
 	key    string // of its address
 	ctx    context.Context
 	cancel context.CancelFunc
+	fail   context.CancelCauseFunc // ends the run; nil in tests of conversations
 
 	asking atomic.Int32 // requests that wait for answers
 	heard  atomic.Int64 // when the program was last heard of, in nanoseconds of the clock
@@ -121,6 +122,24 @@ func (x *episode) completion() rollout.Completion {
 		})
 	}
 	return c
+}
+
+// images says which images a request may show; nil: none.
+func (x *episode) images() *openai.Images {
+	if x.a.o.Images == nil {
+		return nil
+	}
+	return &openai.Images{Take: x.take}
+}
+
+// take returns the image of a file that a request shows.
+func (x *episode) take(encoded []byte) (rollout.Picture, error) {
+	pic, err := x.a.o.Images.Take(encoded)
+	var unread *ImageError
+	if err != nil && !errors.As(err, &unread) && x.fail != nil {
+		x.fail(fmt.Errorf("problem %s: an image that the agent brought: %w", x.e.Problem.ID, err))
+	}
+	return pic, err
 }
 
 // mostName is the longest name of a conversation, in bytes.

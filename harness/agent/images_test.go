@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"exp/harness/dataset"
+	"exp/harness/openai"
 	"exp/train/rollout"
 	"exp/train/toolcall"
 )
@@ -21,6 +22,7 @@ import (
 // shelf has images of two tokens each, with ids from 1000 on. The first ones are the problems'.
 type shelf struct {
 	own   int
+	full  error // of the disk
 	list  []rollout.Picture
 	files [][]byte
 }
@@ -32,7 +34,10 @@ func (s *shelf) place(digest string) int {
 // Take implements Images.
 func (s *shelf) Take(encoded []byte) (rollout.Picture, error) {
 	p, err := dataset.Describe(encoded)
-	if err == nil && s.place(p.Digest) < 0 {
+	if err != nil {
+		return p, &ImageError{err}
+	}
+	if err = s.full; err == nil && s.place(p.Digest) < 0 {
 		s.list, s.files = append(s.list, p), append(s.files, encoded)
 	}
 	return p, err
@@ -118,17 +123,17 @@ func TestImagesOfConversations(t *testing.T) {
 	if got, why := x.chat("", user(rawA)); !strings.Contains(got, `"yes"`) || len(shown) != 1 || shown[0] != a.Digest {
 		t.Fatalf("%s, %s; shown %q", got, why, shown)
 	}
-	if got, why := x.chat("", user(rawA), yes, more); !strings.Contains(got, `"no"`) || len(shown) != 1 {
-		t.Errorf("%s, %s; shown %q: the request goes on", got, why, shown)
-	}
-	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 || shown[1] != b.Digest {
+	if got, why := x.chat("", user(rawB), yes, more); !strings.Contains(got, `"no"`) || len(shown) != 2 || shown[1] != b.Digest {
 		t.Errorf("%s, %s; shown %q: the request begins another conversation", got, why, shown)
+	}
+	if got, why := x.chat("", user(rawA), yes, more); !strings.Contains(got, `"so"`) || len(shown) != 2 {
+		t.Errorf("%s, %s; shown %q: the request goes on", got, why, shown)
 	}
 	if code, why := x.chat("", user(rawA), user([]byte("no"))); !strings.HasPrefix(code, "400 ") ||
 		!strings.Contains(why, "messages [1]: content[0]: the image cannot be read: it is not an image file") {
 		t.Errorf("%s %s", code, why)
 	}
-	got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"so"}`, user(rawA), user(rawC))
+	got, why := x.chat("", user(rawB), yes, more, `{"role":"assistant","content":"no"}`, user(rawA), user(rawC))
 	if !strings.Contains(got, `"well"`) || len(shown) != 4 || shown[2] != a.Digest || shown[3] != c.Digest {
 		t.Errorf("%s, %s; shown %q", got, why, shown)
 	}
@@ -156,6 +161,30 @@ func TestImagesOfConversations(t *testing.T) {
 	blind := playedBy(t, options(), &policy{says: []string{"yes"}})
 	if code, why := blind.chat("", user(rawA)); !strings.HasPrefix(code, "400 ") || !strings.Contains(why, "the model reads text alone") {
 		t.Errorf("%s %s", code, why)
+	}
+}
+
+// An image that is no image is refused, and the agent may go on. One that cannot be kept ends the run: where it can be,
+// an agent that goes on without it would have other answers.
+func TestImagesLost(t *testing.T) {
+	_, raw := dot(t, 10)
+	o := options()
+	o.Images = &shelf{full: errors.New("the disk is full")}
+	a := New(o)
+	defer a.Close()
+	if got := a.bodyLimit(); got != openai.MostImageBody {
+		t.Errorf("requests of %d bytes at most", got)
+	}
+	message := func(raw []byte) string {
+		return `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + base64.StdEncoding.EncodeToString(raw) + `"}}]}`
+	}
+	p := &policy{says: []string{"yes"}}
+	if c, err := a.Play(context.Background(), episodeOf(p, "image ask end", message([]byte("no")))); err != nil || c.Text != "yes" {
+		t.Errorf("a file that is no image: %q, %v", c.Text, err)
+	}
+	_, err := a.Play(context.Background(), episodeOf(p, "image ask hang", message(raw)))
+	if want := "problem p1: an image that the agent brought: the disk is full"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

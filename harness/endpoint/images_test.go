@@ -273,6 +273,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 		{"no image", h.URL, chatOf("", userOf(image(`"`+urlOf([]byte("hello"))+`"`))), "content[0]: the image cannot be read: it is not an image file"},
 		{"a cut image", h.URL, chatOf("", userOf(textPart("a"), imagePart(good[:len(good)-30]))), "content[1]: the image cannot be read: "},
 		{"no url", h.URL, chatOf("", userOf(image(`{"detail":"low"}`))), `image_url must be {\"url\"`},
+		{"null", h.URL, chatOf("", userOf(image(`null`))), `image_url must be {\"url\"`},
 		{"assistant", h.URL, chatOf("", userOf(textPart("a")), `{"role":"assistant","content":[`+imagePart(good)+`]}`),
 			"messages [1]: content[0]: an image in a message of role assistant"},
 		{"audio", h.URL, chatOf("", userOf(`{"type":"input_audio"}`)), `content[0] is of type \"input_audio\": only text and image_url`},

@@ -40,6 +40,25 @@ func TestEstimateSampled(t *testing.T) {
 	}
 }
 
+// The heap has room for the completions of a step twice, and for those of the step before while they are recorded.
+func TestEstimateHeap(t *testing.T) {
+	program := func(steps string) int64 {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{steps, "rollout={n: 4000, max_new_tokens: 6}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := Of(r, 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Program
+	}
+	const step = 8 * 4000 * (1400 + 24*6)
+	if one, more := program("train.steps=1"), program("train.steps=9"); more != one+step {
+		t.Errorf("%d bytes for one step, %d for more", one, more)
+	}
+}
+
 // Two steps ahead wait 2 · 32 completions, of three numbers and some text a token.
 func TestEstimateWaiting(t *testing.T) {
 	disk := func(sets ...string) (int64, *config.Resolved) {

@@ -24,6 +24,10 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 		return
 	}
 	problems, taught, preferred := prompts.Images, prompts.Images, (*prompt.ImagePlan)(nil)
+	played := problems // what the model reads where it samples
+	if stage.AgentsBring(c) {
+		played = brought(c, arch, problems)
+	}
 	if prompts.SFT != nil {
 		taught = prompts.SFT.Images
 	}
@@ -35,17 +39,21 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 	}
 	learns := c.Data.Train.Source != config.None
 	if learns {
-		e.Memory, e.SamplerMemory = withTower(c, e.Memory, problems), withTower(c, e.SamplerMemory, problems)
+		e.Memory, e.SamplerMemory = withTower(c, e.Memory, played), withTower(c, e.SamplerMemory, played)
 	} else if !asksSuites(c) { // Memory is an evaluation's, or the one of a stage that learns first
-		e.Memory = withTower(c, e.Memory, problems, taught, preferred)
+		e.Memory = withTower(c, e.Memory, played, taught, preferred)
 	}
 	e.SFTMemory, e.PreferMemory = withTower(c, e.SFTMemory, taught), withTower(c, e.PreferMemory, preferred)
 	if e.Rating != nil {
-		e.Rating.Memory = withTower(c, e.Rating.Memory, problems)
+		e.Rating.Memory = withTower(c, e.Rating.Memory, played)
 	}
 	read := reading(c)
 	if learns {
-		e.ImageBytes = heldImages(problems, drawn(c), arch, read)
+		n := drawn(c)
+		if played != problems {
+			n = 0
+		}
+		e.ImageBytes = heldImages(played, n, arch, read)
 	}
 	if c.SFT.Steps > 0 {
 		e.ImageBytes = max(e.ImageBytes, heldImages(taught, c.SFT.Steps*c.SFT.ProblemsPerStep, arch, read))
@@ -54,6 +62,22 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 		n := max(c.Prefer.PairsPerStep, c.Prefer.AnswersPerStep)
 		e.ImageBytes = max(e.ImageBytes, heldImages(preferred, c.Prefer.Steps*n, arch, read))
 	}
+}
+
+// brought returns what a run shows the model whose problems show such images (nil: none) and whose agents may bring
+// others: as many tokens of different images as there is room for in the completions of training.
+func brought(c *config.Run, arch model.Config, problems *prompt.ImagePlan) *prompt.ImagePlan {
+	x := prompt.ImagePlan{Row: 1}
+	if problems != nil {
+		x = *problems
+	}
+	longest := longestOf(config.Train, c, arch)
+	x.Most = max(x.Most, longest)
+	if s, err := stage.PictureSettings(c); err == nil {
+		x.Most = min(x.Most, s.MostPatches()/(s.Merge*s.Merge))
+	}
+	x.Different += c.Train.Steps * sampledPerStep(c) * c.Rollout.Tools.Most() * longest
+	return &x
 }
 
 // withTower returns parts of memory with the tower's for the largest image that data shows; without it if none does.

@@ -65,6 +65,25 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: the text has images: %t", tt.name, got)
 		}
 	}
+	// Agents may bring images where problems show none: as many tokens of them as completions have room for.
+	// The largest has 64, by max_pixels.
+	r.Run.Rollout.Tools = config.Tools{Kind: "agent", MaxConversations: 2}
+	r.Run.Train.Steps, r.Run.Train.PromptsPerStep, r.Run.Rollout.N, r.Run.Rollout.MaxNewTokens = 2, 3, 4, 8
+	_, image = stage.TowerBytes(c, 64)
+	for _, tt := range []struct {
+		problems *prompt.ImagePlan
+		bytes    int64
+	}{{nil, 2*48*104*feature + 64*pixels}, {&prompt.ImagePlan{Images: 5, Most: 6, Row: 1, Different: 20}, 2*(48*104+20)*feature + 64*pixels}} {
+		e, err := Of(r, 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Show(c, prompt.Plan{SFT: &prompt.ConversationPlan{}, Images: tt.problems})
+		i := slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == imagePart })
+		if !has(e.Memory) || has(e.SFTMemory) || i < 0 || e.Memory[i].Bytes != image || e.ImageBytes != tt.bytes {
+			t.Errorf("an agent's run: tower in training %t, in sft %t, images of %d bytes, want %d", has(e.Memory), has(e.SFTMemory), e.ImageBytes, tt.bytes)
+		}
+	}
 	// More features than a stage keeps are computed again, and one image stays in any case.
 	arch, err := architectureOf(c, 0)
 	if err != nil {

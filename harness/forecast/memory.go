@@ -98,7 +98,9 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 
 // mostImageTokens returns the most tokens that an image has in a stage whose sequences have at most longest.
 func mostImageTokens(kind config.Stage, c *config.Run, longest int) int {
-	if kind == config.SFT && c.SFT.OnConversations() || kind == config.Prefer {
+	learned := kind == config.SFT && c.SFT.OnConversations() || kind == config.Prefer
+	brought := kind != config.SFT && c.Rollout.Tools.Agent() // by agents, anywhere in a conversation
+	if learned || brought {
 		return longest
 	}
 	return c.Data.MaxPromptTokens

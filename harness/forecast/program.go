@@ -30,17 +30,17 @@ func HeapRoom(c *config.Run) int64 {
 // programBytes returns the memory that the process needs on top of the device's, whose arrays take so much, for
 // sequences of at most longest tokens and steps of so many completions. While it computes that is 46 MiB of code,
 // tables, libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice its generated
-// problems and the completions of a step with their log-probs and verdicts, and what a teacher says of them. At its
-// start, before it has arrays, it reads all of its own file and stores the sources in it, which takes more. Linux may
-// map some MiB more of a program that was just linked. A published tokenizer adds about three times its file size,
-// usually half of it garbage.
+// problems and the completions of a step, and of the one before, which is recorded meanwhile, with their log-probs and
+// verdicts, and what a teacher says of them. At its start, before it has arrays, it reads all of its own file and
+// stores the sources in it, which takes more. Linux may map some MiB more of a program that was just linked. A
+// published tokenizer adds about three times its file size, usually half of it garbage.
 func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	const (
 		large     = 80 << 20 // with a large model, whose heap has no room
 		computing = 62 << 20
 		starting  = 102 << 20
 	)
-	more := int64(completions) * (1400 + 24*int64(c.Rollout.MaxNewTokens))
+	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1400 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {
 		if file, err := os.Stat(filepath.Join(c.Model.Base, "tokenizer.json")); err == nil {
 			more = 6 * file.Size()

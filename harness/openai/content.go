@@ -130,7 +130,7 @@ func WithImages(list []rollout.Message, images []rollout.Picture,
 // imageURL returns the address in a part that shows an image. Its detail, by which OpenAI's models size images,
 // changes nothing: each image has the size that the model's files say.
 func imageURL(raw json.RawMessage) (url string, err error) {
-	if json.Unmarshal(raw, &url) == nil {
+	if json.Unmarshal(raw, &url) == nil && url != "" {
 		return url, nil
 	}
 	var o struct {

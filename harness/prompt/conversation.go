@@ -403,9 +403,8 @@ func (p *Prompter) parts(q *layout.Conversation, x *Conversation) (list []Conver
 			return
 		}
 		ids, n := p.padded(images, ids)
-		text := p.named(images[:n], p.written(ids))
+		list = append(list, ConversationPart{learned, p.written(ids, images[:n]...)})
 		images = images[n:]
-		list = append(list, ConversationPart{learned, text})
 	}
 	read, at := x.Prompt, 0
 	for _, s := range append(slices.Clone(x.Inserted), rollout.Span{Start: len(x.Tokens), End: len(x.Tokens)}) {
@@ -421,11 +420,14 @@ func (p *Prompter) parts(q *layout.Conversation, x *Conversation) (list []Conver
 	return list
 }
 
-// written returns the text of tokens, with special ones.
-func (p *Prompter) written(ids []int32) string {
+// written returns the text of tokens, with special ones, and the names of images in place of their pads.
+func (p *Prompter) written(ids []int32, images ...rollout.Picture) string {
 	var b strings.Builder
 	for _, id := range ids {
-		if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
+		if len(images) > 0 && id == p.images.Pad {
+			b.WriteString(images[0].String())
+			images = images[1:]
+		} else if piece := p.Tokenizer.Piece(id); len(piece) > 0 {
 			b.Write(piece)
 		} else {
 			b.WriteString(p.Tokenizer.Token(id))

@@ -132,7 +132,14 @@ func TestImagePromptErrors(t *testing.T) {
 	if want := slices.Concat([]int32{258}, []int32{'<', 'p', 'a', 'd', '>', padID, padID, 259}); err != nil || !slices.Equal(got, want) {
 		t.Errorf("escaped: %v, %v; want %v", got, err, want)
 	}
+	const named = "<|im_start|><pad><image 20×10 sha256:aaaaaaaa><|im_end|>"
+	if text, err := imagePrompter(t, imageTemplate, escape).Text(q); err != nil || text != named {
+		t.Errorf("escaped: text %q, %v; want %q", text, err, named)
+	}
 	p := imagePrompter(t, imageTemplate, nil)
+	if _, text, err := p.AskedChat(q.Messages, nil, small); err != nil || text != named {
+		t.Errorf("a program asks: text %q, %v; want %q", text, err, named)
+	}
 	if _, _, err := p.AskedChat(q.Messages, nil); err == nil || !strings.Contains(err.Error(), "a message shows an image that nobody gives") {
 		t.Errorf("a program asks with an image: %v", err)
 	}
@@ -195,6 +202,9 @@ func TestAskedImages(t *testing.T) {
 	}
 	if _, err := p.EncodeChat(q.Messages, nil, true, small); err == nil || !strings.Contains(err.Error(), "the messages show 2 images, and there are 1") {
 		t.Errorf("one image too few: %v", err)
+	}
+	if _, err := p.EncodeChat(q.Messages, nil, true, small, large, small); err == nil || !strings.Contains(err.Error(), "the messages show 2 images, and there are 3") {
+		t.Errorf("one image too many: %v", err)
 	}
 	p.ReadImages(nil)
 	if _, err := p.EncodeChat(q.Messages, nil, true, q.Images...); err == nil || !strings.Contains(err.Error(), "they show 2 images, and the model reads text alone") {
@@ -266,6 +276,12 @@ func TestImageConversation(t *testing.T) {
 		if got != text {
 			t.Errorf("%d: parts %q, want %q", i, got, text)
 		}
+	}
+	spelled := q
+	spelled.Messages = append([]rollout.Message{shows("<pad><image>?").Messages[0]}, q.Messages[1:]...)
+	z, _, err := p.Conversations(t.Context(), []layout.Conversation{spelled})
+	if err != nil || !strings.Contains(p.parts(&spelled, z[0])[0].Text, "<pad>Picture 1: <image 20×10 sha256:aaaaaaaa>?") {
+		t.Errorf("a question that spells the place of an image: %q, %v", p.parts(&spelled, z[0]), err)
 	}
 	// A cut within the second question leaves out the whole of it, and no part of an image.
 	p.sft.MaxTokens = len(x[0].Prompt) + x[0].Inserted[0].End - 10

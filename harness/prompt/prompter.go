@@ -180,8 +180,12 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 	if p.template == nil {
 		return q.Prompt, nil
 	}
-	text, err := p.template.prompt(p.template.messagesOf(q), p.template.toolsOf(q))
-	return p.named(q.Images, text), err
+	list, tools := p.template.messagesOf(q), p.template.toolsOf(q)
+	if len(q.Images) > 0 {
+		_, text, err := p.encodeChat(p.escaper, list, tools, true, q.Images...)
+		return text, err
+	}
+	return p.template.prompt(list, tools)
 }
 
 // Encode returns the ids of a problem's prompt, at most data.max_prompt_tokens;
@@ -489,12 +493,11 @@ func (p *Prompter) AskedChat(list []rollout.Message, tools json.RawMessage, imag
 	if err := p.checkShown(list, images); err != nil {
 		return nil, "", err
 	}
-	if ids, text, err = p.encodeChat(p.untrusted, list, tools, true); err == nil {
+	if ids, text, err = p.encodeChat(p.untrusted, list, tools, true, images...); err == nil {
 		err = p.known(ids)
 	}
 	if err == nil && len(images) > 0 {
 		ids, err = p.illustrated(images, ids)
-		text = p.named(images, text)
 	}
 	return ids, text, err
 }
@@ -511,9 +514,10 @@ func (p *Prompter) AskedText(text string) ([]int32, error) {
 	return slices.Concat(p.before, ids), nil
 }
 
-// encodeChat encodes a chat whose texts e escapes; nil: none are. text has no marks.
-func (p *Prompter) encodeChat(e *escaper, list []rollout.Message, tools json.RawMessage, open bool) (ids []int32,
-	text string, err error) {
+// encodeChat encodes a chat whose texts e escapes; nil: none are. text has no marks, and the names of images in their
+// places, where ids has pads.
+func (p *Prompter) encodeChat(e *escaper, list []rollout.Message, tools json.RawMessage, open bool,
+	images ...rollout.Picture) (ids []int32, text string, err error) {
 	mark := rune(0)
 	if e != nil {
 		if list, tools, mark, err = e.chat(list, tools); err != nil {
@@ -526,9 +530,11 @@ func (p *Prompter) encodeChat(e *escaper, list []rollout.Message, tools json.Raw
 	o := tokenizer.Options{Added: true}
 	if mark != 0 {
 		ids, err = e.encode(p.Tokenizer, text, mark, o)
-		text = strings.ReplaceAll(text, string(mark), "")
 	} else {
 		ids, err = p.Tokenizer.Encode(text, o)
+	}
+	if text = p.named(images, text); mark != 0 { // a text that spells the pad has a mark in it
+		text = strings.ReplaceAll(text, string(mark), "")
 	}
 	if err != nil {
 		return nil, "", err

@@ -150,6 +150,7 @@ func (r *completionRecord) flush() error { return errors.Join(r.wait(), r.close(
 func (r *completionRecord) write(s stage.Step) error {
 	var prompt string
 	var of *rollout.Problem // the problem of the prompt
+	var brought []rollout.Picture
 	for i := range s.Trajectories {
 		t := &s.Trajectories[i]
 		if !kept(r.rate, s.Det.Step, t) {
@@ -166,11 +167,7 @@ func (r *completionRecord) write(s stage.Step) error {
 			of = t.Problem
 		}
 		c := t.Completion
-		if list := picturesOf(c); len(list) > 0 {
-			if err := r.images(list); err != nil {
-				return err
-			}
-		}
+		brought = append(brought, picturesOf(c)...)
 		k := keptOf(c)
 		k.Prompt, k.Graded = promptOf(c, prompt), r.gradedText(c)
 		k.Components, k.Basis = componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)
@@ -178,6 +175,11 @@ func (r *completionRecord) write(s stage.Step) error {
 			return err
 		}
 		r.rows = append(r.rows, keptRow{trainSample(r.stage, s.Det.Step, t), t.Verdict})
+	}
+	if len(brought) > 0 {
+		if err := r.images(brought); err != nil {
+			return err
+		}
 	}
 	if r.pack == nil {
 		return nil

@@ -238,13 +238,12 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 		}
 		lengths[p.ID] = len(ids)
 	}
-	rate, images := c.Store.Samples.Eval, x.recordsImages(row)
+	rate := c.Store.Samples.Eval
+	var brought []rollout.Picture // also to completions that are not kept here: the stage's output names them
 	pack := x.DB.Blobs.NewPackWriter()
 	var rows []store.Sample
 	for _, s := range ev.Samples {
-		if err := images(picturesOf(&s.Completion)); err != nil {
-			return err
-		}
+		brought = append(brought, picturesOf(&s.Completion)...)
 		if rate < 1 && float64(ident.Seed(0, "keep/eval/"+eval.SampleLabel(s.ProblemID, s.K))>>11)/(1<<53) >= rate {
 			continue
 		}
@@ -260,6 +259,9 @@ func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stag
 			sample.PromptTokens = int64(len(c.Asked.Tokens))
 		}
 		rows = append(rows, sample)
+	}
+	if err := x.recordsImages(row)(brought); err != nil {
+		return err
 	}
 	refs, packs, err := pack.Close()
 	if err != nil {

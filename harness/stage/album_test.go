@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/eval/layout"
 	"exp/experiments/blob"
 	"exp/train/rollout"
 )
@@ -61,6 +62,13 @@ func TestAlbum(t *testing.T) {
 	odd := []rollout.Problem{{ID: "a", Images: pics[:1]}, {ID: "b", Images: pics[:2]}}
 	if err := w.broken("problem", odd); err == nil || err.Error() != "problem b: image 2: too odd" {
 		t.Errorf("broken: %v", err)
+	}
+	c := layout.Conversation{Problem: odd[1], Where: "talks.jsonl:7"}
+	for _, list := range [][]rollout.Problem{talks([]layout.Conversation{c}), answersOf([]layout.Labelled{{Answer: c}}),
+		compared([]layout.Pair{{Chosen: c}})} {
+		if err := w.broken("row", list); err == nil || err.Error() != "row talks.jsonl:7: image 2: too odd" {
+			t.Errorf("broken: %v", err)
+		}
 	}
 	problems := []rollout.Problem{{Images: pics[2:3]}, {}, {Images: []rollout.Picture{pics[0], pics[2]}}}
 	if err := w.broken("problem", problems); err != nil {

@@ -64,16 +64,16 @@ func (e *Env) showImages(in Inputs, owned *closers, lists ...[]rollout.Problem) 
 // showPlayed is showImages for a stage that samples: if an agent plays episodes with a model that reads images, it may
 // bring some.
 func (e *Env) showPlayed(in Inputs, owned *closers, lists ...[]rollout.Problem) error {
-	if !haveImages(lists...) && !e.agentsBring() {
+	if !haveImages(lists...) && !AgentsBring(e.run()) {
 		return nil
 	}
 	return e.openImages(in, owned, lists...)
 }
 
-// agentsBring reports whether agents of the run may bring images.
-func (e *Env) agentsBring() bool {
-	key, _ := readsText(e.run())
-	return e.run().Rollout.Tools.Agent() && key == "" && ReadsImages(e.run())
+// AgentsBring reports whether agents of a run may bring images.
+func AgentsBring(c *config.Run) bool {
+	key, _ := readsText(c)
+	return c.Rollout.Tools.Agent() && key == "" && ReadsImages(c)
 }
 
 // openImages is showImages, whether there are images or not.
@@ -183,11 +183,14 @@ func (g *gallery) note(pic rollout.Picture, brought bool, read func() ([]byte, e
 // Take implements agent.Images. It keeps the file of an image that no problem shows.
 func (g *gallery) Take(encoded []byte) (rollout.Picture, error) {
 	pic, err := dataset.Describe(encoded)
-	if err != nil || g.Knows(pic.Digest) {
-		return pic, err
+	if err == nil {
+		err = g.Check(pic.Digest, encoded)
 	}
-	if err := g.Check(pic.Digest, encoded); err != nil {
-		return pic, err
+	if err != nil {
+		return pic, &agent.ImageError{Err: err}
+	}
+	if g.Knows(pic.Digest) {
+		return pic, nil
 	}
 	if _, err := g.blobs.PutBytes(encoded); err != nil {
 		return pic, err
@@ -223,7 +226,7 @@ func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
 type noImages struct{ key, what string }
 
 func (x noImages) Take([]byte) (pic rollout.Picture, err error) {
-	return pic, fmt.Errorf("%s (%s) reads text alone", x.what, x.key)
+	return pic, &agent.ImageError{Err: fmt.Errorf("%s (%s) reads text alone", x.what, x.key)}
 }
 
 func (x noImages) File(pic rollout.Picture) ([]byte, error) {

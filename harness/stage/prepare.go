@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -307,10 +308,16 @@ func (p *preparation) putConversations() (Output, int, error) {
 	return putLines(p.Env, RoleConversations, list)
 }
 
-// talks returns conversations as problems, for their images.
+// shownBy returns the images of a conversation as a problem's, which errors name by its place in a file if that is
+// known.
+func shownBy(c *layout.Conversation, images []rollout.Picture) rollout.Problem {
+	return rollout.Problem{ID: cmp.Or(c.Where, c.ID), Images: images}
+}
+
+// talks returns the images of conversations.
 func talks(list []layout.Conversation) (out []rollout.Problem) {
 	for i := range list {
-		out = append(out, list[i].Problem)
+		out = append(out, shownBy(&list[i], list[i].Images))
 	}
 	return out
 }
@@ -318,7 +325,7 @@ func talks(list []layout.Conversation) (out []rollout.Problem) {
 // compared is talks for pairs.
 func compared(list []layout.Pair) (out []rollout.Problem) {
 	for i := range list {
-		out = append(out, rollout.Problem{ID: list[i].Chosen.ID, Images: list[i].Pictures()})
+		out = append(out, shownBy(&list[i].Chosen, list[i].Pictures()))
 	}
 	return out
 }
@@ -326,7 +333,7 @@ func compared(list []layout.Pair) (out []rollout.Problem) {
 // answersOf is talks for single answers.
 func answersOf(list []layout.Labelled) (out []rollout.Problem) {
 	for i := range list {
-		out = append(out, list[i].Answer.Problem)
+		out = append(out, shownBy(&list[i].Answer, list[i].Answer.Images))
 	}
 	return out
 }

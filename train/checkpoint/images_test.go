@@ -646,10 +646,16 @@ func TestPublishedModelsOfOtherTowers(t *testing.T) {
 			model.ImageSettings{Flat: true}, [2]int{7 * 16, 16}}, // 3×2 tiles and the whole
 	} {
 		dir := t.TempDir()
-		writeFile(t, filepath.Join(dir, configFile), []byte(tt.config))
 		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.processor))
-		if c, err := ReadConfig(dir); err != nil || c.Images != tt.images {
-			t.Errorf("%s: %+v, %v", name, c.Images, err)
+		defaults := strings.NewReplacer(`, "mrope_section": [8, 12, 12]`, "", `"use_mean_pooling": true, `, "", `"image_size": 336, `, "")
+		for _, text := range []string{defaults.Replace(tt.config), tt.config} {
+			writeFile(t, filepath.Join(dir, configFile), []byte(text))
+			if c, err := ReadConfig(dir); err != nil || c.Images != tt.images {
+				t.Errorf("%s: %+v, %v", name, c.Images, err)
+			}
+			if c, err := readTower(dir); err != nil || gocmp.Diff(tt.tower, c) != "" {
+				t.Errorf("%s: %+v, %v", name, c, err)
+			}
 		}
 		tower, s, err := ReadVision(dir)
 		if diff := gocmp.Diff(tt.tower, tower); err != nil || diff != "" {

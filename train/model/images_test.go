@@ -235,6 +235,7 @@ func TestImpossibleImageSettings(t *testing.T) {
 		"features are added after 4 of 3 layers":            {Sections: [3]int{2, 1, 1}, Deep: 4},
 		"features are added after -1 of 3 layers":           {Sections: [3]int{2, 1, 1}, Deep: -1},
 		"sections [2 1 1] of rotary pairs and positions":    {Sections: [3]int{2, 1, 1}, Flat: true},
+		"sections [0 0 0] of rotary pairs and positions":    {Interleaved: true, Flat: true},
 	} {
 		c := variants["qwen3-vl"]
 		if err := c.Validate(); err != nil {

@@ -37,6 +37,11 @@ func whole(key string, v float64) (int, error) {
 
 // area sets the range of areas from size.
 func (w *written) area(s *Settings) error {
+	for _, x := range [][2]string{{"shortest_edge", "min_pixels"}, {"longest_edge", "max_pixels"}} {
+		if a, b := w.Size[x[0]], w.Size[x[1]]; a != nil && b != nil && *a != *b {
+			return fmt.Errorf("size: %s is %g and %s %g, which mean the same: remove one of them", x[0], *a, x[1], *b)
+		}
+	}
 	for key, v := range w.Size {
 		if v == nil {
 			continue

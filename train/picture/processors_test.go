@@ -65,7 +65,19 @@ func TestTiles(t *testing.T) {
 			t.Errorf("%v pixels: %d×%d tokens (%v), want %d", size, rows, columns, err, want)
 		}
 	}
-	s.Tile = 3
+	s.MaxPixels = 8 // two tiles, and the whole
+	if got := s.MostPatches(); got != 12 {
+		t.Errorf("two tiles are up to %d patches, want 12", got)
+	}
+	s.MinPixels, s.MaxPixels = 5, 16 // more than one tile
+	if rows, _, err := s.Tokens(2, 2); err != nil || rows != 5 {
+		t.Errorf("%d tokens of at least two tiles (%v), want 5", rows, err)
+	}
+	s.MinPixels, s.MaxPixels = 4, 257*4
+	if _, _, err := s.Grid(4, 4); err == nil || !strings.Contains(err.Error(), "max_pixels: 1028 are more than 256 tiles") {
+		t.Errorf("257 tiles: %v", err)
+	}
+	s.MaxPixels, s.Tile = 16, 3
 	if _, _, err := s.Grid(4, 4); err == nil || !strings.Contains(err.Error(), "not a multiple of a token's 2") {
 		t.Errorf("tiles of one token and a half: %v", err)
 	}

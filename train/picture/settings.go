@@ -61,7 +61,7 @@ func ReadSettings(dir string) (Settings, error) {
 		return Settings{}, err
 	}
 	data = whole.Image
-	if data == nil {
+	if data == nil || string(data) == "null" {
 		path = filepath.Join(dir, imageFile)
 		if data, err = os.ReadFile(path); err != nil {
 			return Settings{}, fmt.Errorf("settings of the image processor: %w", err)

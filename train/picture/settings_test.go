@@ -50,6 +50,7 @@ func TestReadSettings(t *testing.T) {
 		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
 		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
 			settingsOfQwen3()},
+		{"whole with null", map[string]string{imageFile: qwen3, wholeFile: `{"image_processor": null}`}, settingsOfQwen3()},
 		{"both sizes", map[string]string{imageFile: `{"min_pixels": 1000, "max_pixels": 100000,
 			"size": {"shortest_edge": 5, "longest_edge": 6}}`}, both},
 	} {
@@ -70,11 +71,13 @@ func TestReadSettings(t *testing.T) {
 
 func TestReadSettingsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
+		`{"size": {"longest_edge": 9999, "max_pixels": 99999}}`: "longest_edge is 9999 and max_pixels 99999",
 		`{"resample": 2}`:                                                  "resample: 2 is not supported",
 		`{"image_processor_type": "LlavaNext"}`:                            `image_processor_type: "LlavaNext" is not supported`,
 		`{"image_processor_type": "Glm4vImageProcessorPil"}`:               "Glm4vImageProcessor is, transformers' default",
 		`{"image_processor_type": "Glm4vImageProcessor", "min_pixels": 9}`: "ignores them",
 		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9999}}`: "2 frames",
+		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9998}}`: "2 frames",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 448}}`:                          "not square",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"shortest_edge": 448}}`:                   "only height and width",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "min_patches": 3, "max_patches": 2}`:               "do not ascend",

@@ -38,6 +38,7 @@ func TestNamed(t *testing.T) {
 		{named.Asked.Later[0].Tokens, []int32{-5, -4, 3}},
 		{[]int32{named.Asked.Images[0].First, named.Asked.Images[1].First}, []int32{-3, -5}},
 		{c.Tokens[1:2], []int32{500}}, // it is a copy
+		{c.Asked.Later[0].Tokens, []int32{400, 401, 3}},
 	} {
 		if !slices.Equal(x.got, x.want) {
 			t.Errorf("%d, want %d", x.got, x.want)
@@ -66,6 +67,7 @@ func TestNamed(t *testing.T) {
 	for want, change := range map[string]func(x *Asked){
 		"the token -3 is of none of the 0 images":          func(x *Asked) { x.Images = nil },
 		"image 1 that the agent brought has 3 tokens and":  func(x *Asked) { x.Images[0].Digest = "a" },
+		"the token -1 is of none of the 2 images":          func(x *Asked) { x.Images[0].First = -4 },
 		"image 2 that the agent brought has 0 tokens":      func(x *Asked) { x.Images[1].Tokens = 0 },
 		"the token -5 is of none of the 1 images that the": func(x *Asked) { x.Images = x.Images[:1] },
 	} {

@@ -80,7 +80,8 @@ func (g *Gallery) add(digest string, width, height int, read func() ([]byte, err
 	}
 	n := int64(rows) * int64(columns)
 	if g.next+n-1 > math.MaxInt32 {
-		return nil, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d",
+		return nil, fmt.Errorf("images have more than %d tokens in all: no ids are left for one of %d; start again "+
+			"to go on: ids then begin from the first",
 			math.MaxInt32-g.vocab, n)
 	}
 	x := &shown{Image: model.Image{First: int32(g.next), Rows: rows, Columns: columns}, digest: digest, read: read}

@@ -9,9 +9,14 @@ import (
 // Geo3K grades as verl's reward_score/geo3k.py does for Geometry3K, with mathruler 0.1.0: the last \boxed{…} of a
 // response, or "None", by grade_answer, whose code is rllm's (PrimeAnswer). Unlike Prime it leaves a box in the gold
 // answer closed, takes white space off the answer, and reads the last \boxed{ even if it does not close. The form of
-// the response counts for verl's score, too (DefaultScore).
+// the response counts for verl's score, too (DefaultScore). A response without a box has no answer here, so that none
+// votes for "None".
 func Geo3K(gold, response string) grade.Verdict {
-	v := PrimeAnswer(gold, mathrulerBox(response))
+	box, ok := mathrulerBox(response)
+	v := PrimeAnswer(gold, box)
+	if !ok {
+		v.Extracted = ""
+	}
 	v.Form = grade.OutOfForm
 	if thinksAndBoxes(response) {
 		v.Form = grade.InForm
@@ -19,12 +24,12 @@ func Geo3K(gold, response string) grade.Verdict {
 	return v
 }
 
-// mathrulerBox is extract_boxed_content of mathruler's grader.py.
-func mathrulerBox(s string) string {
+// mathrulerBox is extract_boxed_content of mathruler's grader.py; false without a box, which is "None".
+func mathrulerBox(s string) (string, bool) {
 	const mark = "\\boxed{"
 	at := strings.LastIndex(s, mark)
 	if at < 0 {
-		return "None"
+		return "None", false
 	}
 	content, depth := s[at+len(mark):], 0
 	for i := range len(content) {
@@ -33,11 +38,11 @@ func mathrulerBox(s string) string {
 			depth++
 		case '}':
 			if depth--; depth < 0 {
-				return strings.TrimFunc(content[:i], isPythonSpace)
+				return strings.TrimFunc(content[:i], isPythonSpace), true
 			}
 		}
 	}
-	return "None"
+	return "None", false
 }
 
 // thinksAndBoxes is format_reward of geo3k.py: the response matches <think>.*</think>.*\\boxed\{.*\}.* as a whole.

@@ -73,10 +73,16 @@ func TestGeo3K(t *testing.T) {
 		{"12 \\pi", "So \\boxed{1} no \\boxed{ 12 pi }", "12 pi", true, false},
 		{"(2, -2 \\sqrt{3}, 0)", "<think>Hm.</think> So \\boxed{\\text{(2, -2 \\sqrt{3}, 0)}}.", "\\text{(2, -2 \\sqrt{3}, 0)}", true, true},
 	} {
-		v := Geo3K(tt.gold, tt.response)
-		if v.Correct != tt.correct || (v.Form == grade.InForm) != tt.form || v.Extracted != tt.answer {
+		v, want := Geo3K(tt.gold, tt.response), tt.answer
+		if want == "None" { // mathruler's word for no answer
+			want = ""
+		}
+		if v.Correct != tt.correct || (v.Form == grade.InForm) != tt.form || v.Extracted != want {
 			t.Errorf("gold %q, response %q: %q, %t, %v; want %q, %t, %t", tt.gold, tt.response, v.Extracted, v.Correct, v.Form,
-				tt.answer, tt.correct, tt.form)
+				want, tt.correct, tt.form)
+		}
+		if box, ok := mathrulerBox(tt.response); box != tt.answer || ok != (want != "") {
+			t.Errorf("response %q: box %q, %t; want %q", tt.response, box, ok, tt.answer)
 		}
 	}
 }
