@@ -41,6 +41,10 @@ func (s Settings) Tokens(width, height int) (rows, columns int, err error) {
 // more.
 func (s Settings) MostPatches() int {
 	n := s.MaxPixels
+	if s.LongSide {
+		across, _ := s.cover(1, 1)
+		return (across*across + min(across-1, 1)) * (s.Tile / s.Patch) * (s.Tile / s.Patch)
+	}
 	if n >= 2*s.Tile*s.Tile {
 		n += s.Tile * s.Tile
 	}

@@ -10,7 +10,7 @@ import (
 // processors lists the supported ones.
 func processors() []string {
 	return []string{"Qwen2VLImageProcessor", "Qwen2_5_VLImageProcessor", "Glm4vImageProcessor", "Glm46VImageProcessor",
-		"GotOcr2ImageProcessor"}
+		"GotOcr2ImageProcessor", "Idefics3ImageProcessor", "SmolVLMImageProcessor"}
 }
 
 // sizesOf returns what reads the sizes of a processor; nil for others.
@@ -22,11 +22,13 @@ func sizesOf(processor string) func(*written, *Settings) error {
 		return (*written).qwenSizes
 	case i < 4:
 		return (*written).glmSizes
+	case i < 5:
+		return (*written).tiles
 	}
-	return (*written).tiles
+	return (*written).longSide
 }
 
-// whole returns a number of size, which must be whole.
+// whole returns a number of pixels, which must be whole.
 func whole(key string, v float64) (int, error) {
 	n := int(v)
 	if float64(n) != v {
@@ -82,6 +84,42 @@ func (w *written) glmSizes(s *Settings) error {
 			s.MinPixels, s.MaxPixels, s.Frames)
 	}
 	s.MinPixels, s.MaxPixels = s.MinPixels/s.Frames, s.MaxPixels/s.Frames
+	return nil
+}
+
+// longSide reads the settings of Idefics3's processor, which brings the longer side of an image to a length and cuts
+// it into tiles.
+func (w *written) longSide(s *Settings) error {
+	s.Frames, s.Patch, s.Merge, s.LongSide, s.Tile, s.MinPixels = 1, 1, 1, true, 364, 1
+	s.Mean, s.Std = [3]float64{0.5, 0.5, 0.5}, [3]float64{0.5, 0.5, 0.5}
+	s.Lanczos = w.Resample == nil || *w.Resample == lanczosNumber
+	edge, split := 4*364, true
+	for name, x := range map[string]struct {
+		from map[string]*float64
+		to   *int
+	}{"size": {w.Size, &edge}, "max_image_size": {w.TileSize, &s.Tile}} {
+		for key, v := range x.from {
+			if v == nil {
+				continue
+			}
+			n, err := whole(key, *v)
+			if err != nil {
+				return err
+			}
+			if key != "longest_edge" || n < 1 {
+				return fmt.Errorf("%s: %s of %d is not supported, only longest_edge is, of 1 or more", name, key, n)
+			}
+			*x.to = n
+		}
+	}
+	if s.Tile > mostTile {
+		return fmt.Errorf("max_image_size: a tile's side of %d pixels is more than %d", s.Tile, mostTile)
+	}
+	if edge > mostLongSide {
+		return fmt.Errorf("size: longest_edge of %d is more than %d, transformers' limit", edge, mostLongSide)
+	}
+	set(&split, w.Split)
+	s.Uncut, s.MaxPixels = !split, edge*edge
 	return nil
 }
 

@@ -29,9 +29,17 @@ type Settings struct {
 	Rescale   float64    // makes 0 to 255 that scale
 	// Enlarge says that an image with a side shorter than a token's is enlarged before its size is chosen (GLM-4.1V).
 	Enlarge bool `json:",omitempty"`
-	// Tile is the side, in pixels, of the square tiles that an image is resized to and cut into (InternVL); MinPixels
-	// and MaxPixels are of all tiles together. An image of several tiles has another one with the whole. 0: no tiles.
+	// Tile is the side, in pixels, of the square tiles that an image is resized to and cut into (InternVL, Idefics3,
+	// SmolVLM); without LongSide, MinPixels and MaxPixels are of all tiles together. An image of several tiles has
+	// another one with the whole. 0: no tiles.
 	Tile int `json:",omitempty"`
+	// LongSide says that the longer side of an image is brought to √MaxPixels pixels, at most 4096, and then both
+	// sides to whole tiles (Idefics3, SmolVLM); MinPixels is 1, which means nothing.
+	LongSide bool `json:",omitempty"`
+	// Uncut says that an image is one tile, whatever its size (do_image_splitting: false).
+	Uncut bool `json:",omitempty"`
+	// Lanczos says that images are resized with Lanczos' filter, not the bicubic one.
+	Lanczos bool `json:",omitempty"`
 }
 
 // NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
@@ -85,6 +93,8 @@ type written struct {
 	Size      map[string]*float64 `json:"size"`
 	MinTiles  *int                `json:"min_patches"`
 	MaxTiles  *int                `json:"max_patches"`
+	TileSize  map[string]*float64 `json:"max_image_size"`
+	Split     *bool               `json:"do_image_splitting"`
 	Mean      channels            `json:"image_mean"`
 	Std       channels            `json:"image_std"`
 	Factor    *float64            `json:"rescale_factor"`
@@ -112,8 +122,11 @@ func (c *channels) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// bicubic is Pillow's number of the filter.
-const bicubic = 3
+// Pillow's numbers of filters.
+const (
+	lanczosNumber = 1
+	bicubicNumber = 3
+)
 
 // parseSettings reads the settings from JSON.
 func parseSettings(data []byte) (Settings, error) {
@@ -132,6 +145,10 @@ func parseSettings(data []byte) (Settings, error) {
 	set(&s.Rescale, w.Factor)
 	if err := read(&w, &s); err != nil {
 		return Settings{}, err
+	}
+	if n := w.Resample; n != nil && *n != bicubicNumber && !(s.LongSide && *n == lanczosNumber) {
+		return Settings{}, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is, and 1 (Lanczos) in the "+
+			"image processors of Idefics3 and SmolVLM", *n)
 	}
 	for _, x := range []struct {
 		key  string
@@ -165,9 +182,6 @@ func (w *written) check() (sizes func(*written, *Settings) error, err error) {
 		default:
 			sizes = known
 		}
-	}
-	if w.Resample != nil && *w.Resample != bicubic {
-		return nil, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is", *w.Resample)
 	}
 	for _, x := range []struct {
 		key string
