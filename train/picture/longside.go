@@ -19,14 +19,14 @@ func (s Settings) checkLongSide() error {
 	k := (s.edge() + s.Tile - 1) / max(s.Tile, 1)
 	switch {
 	case s.Tile < s.Patch || s.Tile > mostTile || s.Tile/s.Patch%s.Merge != 0:
-		return fmt.Errorf("max_image_size: tiles of %d pixels a side, up to %d, have %d patches of %d pixels a side, "+
-			"and a token has %d", s.Tile, mostTile, s.Tile/s.Patch, s.Patch, s.Merge)
+		return fmt.Errorf("max_image_size: tiles of %d pixels a side (%d at most) have %d patches of %d pixels a "+
+			"side, and a token has %d", s.Tile, mostTile, s.Tile/s.Patch, s.Patch, s.Merge)
 	case k*k > mostTiles:
 		return fmt.Errorf("max_pixels: %d are more than %d tiles of %d×%d pixels", s.MaxPixels, mostTiles, s.Tile,
 			s.Tile)
 	case s.MinPixels != 1:
-		return errors.New("min_pixels: the image processors of Idefics3 and SmolVLM bring every image to one length, " +
-			"and max_pixels is its square")
+		return errors.New("min_pixels: the image processors of Idefics3 and SmolVLM bring every image to one " +
+			"length, and max_pixels is its square")
 	}
 	return nil
 }

@@ -17,8 +17,8 @@ const (
 	pageSize = 64
 	// together is the rows of queries that become one: the rows of a matrix unit's tile.
 	together = 16
-	// tokensAtOnce bounds the rows that feed-forward blocks and mergers take at once.
-	tokensAtOnce = 512
+	// patchesAtOnce bounds the patches that feed-forward blocks and mergers take at once.
+	patchesAtOnce = 2048
 )
 
 // widened returns a BF16 number.
@@ -62,7 +62,7 @@ func (t *Tower) Encode(be kernels.Backend, p picture.Patches) []float32 {
 
 // EncodeInto is Encode into host memory of type F32 or F64.
 func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Buffer) {
-	t.encode(be, p, out, tokensAtOnce)
+	t.encode(be, p, out, t.Config.atOnce())
 }
 
 // encode is EncodeInto with so many tokens at once, which do not change a bit.
@@ -113,7 +113,9 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	gates, act := x.step*factors*c.FFN, x.step*c.FFN
 	for _, y := range c.mergers() {
 		tokens := x.step / U
-		gates, act = max(gates, tokens*y.fc1.out()), max(act, tokens*y.fc2.in)
+		if y.fc1.names != nil {
+			gates, act = max(gates, tokens*y.fc1.out()), max(act, tokens*y.fc2.in)
+		}
 		if y.join.names != nil {
 			wide = max(wide, tokens*c.Out)
 		}
@@ -329,7 +331,10 @@ func (x *pass) merge(y merger, k int) {
 		if y.middle.width > 0 {
 			n = x.join(n, y, (hi-lo)/U)
 		}
-		x.be.MatMul(to, x.activate(n, y.fc1, y.activation), y.fc2.w, y.fc2.bias)
+		if y.fc1.w.In > 0 {
+			n = x.activate(n, y.fc1, y.activation)
+		}
+		x.be.MatMul(to, n, y.fc2.w, y.fc2.bias)
 	})
 }
 

@@ -97,6 +97,11 @@ func TestTiles(t *testing.T) {
 	if got := c.whole(4, 2); !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
 		t.Errorf("segments %v, want %v", got, want)
 	}
+	c.Kind = Idefics3 // without such rows
+	want = [][]int32{{0, 1, 2, 3}, {4, 5, 6, 7}}
+	if got := c.whole(4, 2); !slices.EqualFunc(got, want, slices.Equal[[]int32]) || c.extra(4) != 0 {
+		t.Errorf("segments %v, want %v, and %d rows more", got, want, c.extra(4))
+	}
 	c.Kind = GLM4V
 	if got := c.whole(1, 2); len(got) != 1 || !slices.Equal(got[0], []int32{0, 1}) {
 		t.Errorf("segments %v of an image without tiles", got)

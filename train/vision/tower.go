@@ -176,7 +176,9 @@ func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearS
 			matrix(&y.proj, s.proj)
 			normal(&y.middle, s.middle)
 		}
-		matrix(&y.fc1, s.fc1)
+		if s.fc1.names != nil {
+			matrix(&y.fc1, s.fc1)
+		}
 		matrix(&y.fc2, s.fc2)
 	}
 }
