@@ -47,13 +47,13 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 10 {
+	if len(all.Models) != 12 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
 		for _, v5 := range []bool{false, true} {
 			if !v5 && (x.Name == "qwen3-vl" || x.onRequest() || strings.HasPrefix(x.Name, "glm4v") ||
-				x.Name == "internvl-6b") {
+				x.Name == "internvl-6b" || x.split()) {
 				continue // transformers 4 has the names of 5 in most of these classes, but experts of Qwen3-VL turned
 			}
 			t.Run(x.Name+map[bool]string{true: "/transformers 5"}[v5], func(t *testing.T) {
@@ -68,6 +68,17 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 
 // onRequest reports whether images of its class are read on request alone.
 func (x pictured) onRequest() bool { return strings.HasPrefix(x.Name, "qwen3.5") }
+
+// split reports whether its images are Idefics3's tiles.
+func (x pictured) split() bool { return x.Name == "idefics3" || x.Name == "smolvlm" }
+
+// inner begins the names of its language model's tensors as transformers 5 writes them.
+func (x pictured) inner() string {
+	if x.split() {
+		return textModel
+	}
+	return languageModel
+}
 
 // config returns the architecture with images.
 func (x pictured) config(t *testing.T, dir string) model.Config {
@@ -101,7 +112,7 @@ func (x pictured) weights(t *testing.T, dir string, v5 bool) []Source {
 		rest, inner := strings.CutPrefix(list[i].Name, backbonePrefix)
 		switch {
 		case inner && (v5 || moe):
-			list[i].Name = languageModel + rest
+			list[i].Name = x.inner() + rest
 		case !v5 && tower.Kind == vision.InternVL:
 			list[i].Name = "language_model." + list[i].Name
 		}
@@ -288,7 +299,9 @@ func TestLanguageModelsOfImages(t *testing.T) {
 		"glm4v":        {Sections: [3]int{1, 1, 1}},
 		"glm4v-moe":    {Sections: [3]int{1, 1, 1}},
 		"internvl":     {Flat: true},
-		"internvl-6b":  {Flat: true}}
+		"internvl-6b":  {Flat: true},
+		"idefics3":     {Flat: true, Module: "text_model"},
+		"smolvlm":      {Flat: true, Module: "text_model"}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c := x.config(t, dir)
 		if c.Images != want[x.Name] {
@@ -426,7 +439,8 @@ func TestPartsOfModelsOfImages(t *testing.T) {
 	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
 		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM",
 		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM", "glm4v": "Glm4ForCausalLM",
-		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM"}
+		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM",
+		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM"}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		readText, openText := ReadTextConfig, OpenTextFolder
 		if x.onRequest() {
@@ -524,9 +538,9 @@ func TestAdaptersOfModelsOfImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		targets := regexp.MustCompile("^(?:" + settings.Targets + ")$")
-		for name, want := range map[string]bool{"model.language_model.layers.2.self_attn.q_proj": true,
-			"model.language_model.layers.0." + block: true, "model.language_model.layers.0.mlp.up_proj": false,
-			"model.visual.blocks.0." + block: false} {
+		for name, want := range map[string]bool{x.inner() + "layers.2.self_attn.q_proj": true,
+			x.inner() + "layers.0." + block: true, x.inner() + "layers.0.mlp.up_proj": false,
+			"model.visual.blocks.0." + block: false, "model.vision_model.encoder.layers.0.self_attn.q_proj": false} {
 			if got := targets.MatchString(name); got != want {
 				t.Errorf("%s targets %s: %v", settings.Targets, name, got)
 			}
@@ -536,9 +550,9 @@ func TestAdaptersOfModelsOfImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer written.Close()
-		for _, x := range written.List() {
-			if !strings.HasPrefix(x.Name, "base_model.model.model.language_model.layers.") {
-				t.Errorf("PEFT has no tensor %s", x.Name)
+		for _, a := range written.List() {
+			if !strings.HasPrefix(a.Name, "base_model.model."+x.inner()+"layers.") {
+				t.Errorf("PEFT has no tensor %s", a.Name)
 			}
 		}
 		read, err := ReadAdapters(out, c)

@@ -55,6 +55,8 @@ func imageClasses() []imageClass {
 			flat: true, tower: vision.GLM4V},
 		{class: "Glm46VForConditionalGeneration", kind: "glm46v", tower: vision.GLM4V},
 		{class: "InternVLForConditionalGeneration", kind: "internvl", tower: vision.InternVL},
+		{class: "Idefics3ForConditionalGeneration", kind: "idefics3", textKind: "llama", tower: vision.Idefics3},
+		{class: "SmolVLMForConditionalGeneration", kind: "smolvlm", textKind: "llama", tower: vision.Idefics3},
 		{class: "Lfm2VlForConditionalGeneration", kind: "lfm2_vl"},
 	}
 }
@@ -257,8 +259,8 @@ func (t *Tensors) textOf(dir string) (*Tensors, error) {
 		return rest, ok
 	})
 	if err == nil && !any {
-		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
-			"model inside another")}
+		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model or text_model: there " +
+			"is no text model inside another")}
 	}
 	if err == nil {
 		err = t.hybridNames()
@@ -271,8 +273,10 @@ func (t *Tensors) textOf(dir string) (*Tensors, error) {
 
 // textName returns the plain name of a text model's tensor.
 func textName(name string, beside bool) (plain string, ok bool) {
-	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // transformers 5
-		return backbonePrefix + rest, true
+	for _, prefix := range []string{languageModel, textModel} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return backbonePrefix + rest, true
+		}
 	}
 	if rest, ok := strings.CutPrefix(name, "language_model."); ok {
 		return rest, true

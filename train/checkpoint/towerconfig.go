@@ -17,8 +17,11 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 		text = r // settings of transformers 4 lie next to vision_config
 	}
 	three := x.tower == vision.Qwen3VL // Qwen3.5, too
-	if x.tower == vision.InternVL {
+	switch x.tower {
+	case vision.InternVL:
 		return model.ImageSettings{Flat: true}
+	case vision.Idefics3:
+		return model.ImageSettings{Flat: true, Module: textModule}
 	}
 	var list []int
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
@@ -68,6 +71,8 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		c = in.glmTower()
 	case vision.InternVL:
 		c = in.internTower(r)
+	case vision.Idefics3:
+		c = in.ideficsTower(r)
 	default:
 		c = in.qwenTower(x)
 	}
@@ -153,13 +158,7 @@ func (r *settings) internTower(whole *settings) vision.Config {
 	c := vision.Config{Kind: vision.InternVL, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: vision.GELU,
 		Channels: 3, Patch: 14, Frames: 1, Eps: 1e-6}
 	norm, image := "layer_norm", 448
-	r.get("hidden_size", &c.Width)
-	r.get("num_hidden_layers", &c.Layers)
-	r.get("num_attention_heads", &c.Heads)
-	r.get("intermediate_size", &c.FFN)
-	r.get("hidden_act", &c.Activation)
-	r.get("num_channels", &c.Channels)
-	r.get("layer_norm_eps", &c.Eps)
+	r.encoder(&c)
 	r.square("image_size", &image)
 	r.square("patch_size", &c.Patch)
 	if r.get("norm_type", &norm); norm != "layer_norm" && norm != "rms_norm" {
@@ -176,6 +175,36 @@ func (r *settings) internTower(whole *settings) vision.Config {
 		}
 	}
 	whole.projector(&c)
+	return c
+}
+
+// encoder reads what the towers of InternVL and Idefics3 have under the same keys.
+func (r *settings) encoder(c *vision.Config) {
+	r.get("hidden_size", &c.Width)
+	r.get("num_hidden_layers", &c.Layers)
+	r.get("num_attention_heads", &c.Heads)
+	r.get("intermediate_size", &c.FFN)
+	r.get("hidden_act", &c.Activation)
+	r.get("num_channels", &c.Channels)
+	r.get("layer_norm_eps", &c.Eps)
+}
+
+// ideficsTower reads the vision_config of Idefics3 and SmolVLM. whole is the file, which says how many patches a token
+// has. A tile that is no whole number of patches loses its last pixels, as in transformers.
+func (r *settings) ideficsTower(whole *settings) vision.Config {
+	c := vision.Config{Kind: vision.Idefics3, Layers: 12, Width: 1152, Heads: 16, FFN: 3072,
+		Activation: vision.GELUTanh, Channels: 3, Patch: 32, Frames: 1, Merge: 2, Eps: 1e-6}
+	image := 224
+	r.encoder(&c)
+	r.get("image_size", &image)
+	r.get("patch_size", &c.Patch)
+	whole.get("scale_factor", &c.Merge)
+	if c.Side = image / max(c.Patch, 1); c.Merge < 1 || c.Side < 1 || c.Side%c.Merge != 0 {
+		r.problem("image_size is %d, patch_size %d: a tile has %d patches a side, no multiple of scale_factor, %d",
+			image, c.Patch, c.Side, c.Merge)
+		c.Side, c.Merge = 1, 1
+	}
+	whole.textWidth(&c)
 	return c
 }
 
@@ -198,6 +227,11 @@ func (r *settings) projector(c *vision.Config) {
 	if n := tokens; r.maybe("image_seq_length", &n) && n != tokens {
 		r.problem("image_seq_length is %d, but a tile of %d·%d patches has %d tokens", n, c.Side, c.Side, tokens)
 	}
+	r.textWidth(c)
+}
+
+// textWidth reads the width of the language model, and so of a token's features.
+func (r *settings) textWidth(c *vision.Config) {
 	if text := r.inner("text_config"); text == nil || !text.maybe("hidden_size", &c.Out) {
 		r.problem("text_config: hidden_size is missing")
 		c.Out = 1

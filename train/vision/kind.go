@@ -52,6 +52,9 @@ func (k Kind) traits() (traits, bool) {
 	return x, ok
 }
 
+// Tiled reports whether an image is square tiles of Side × Side patches, one below the other.
+func (c Config) Tiled() bool { return c.has().tiled }
+
 // has returns the traits of the tower's kind.
 func (c Config) has() traits {
 	x, _ := c.Kind.traits()
