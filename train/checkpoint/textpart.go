@@ -55,8 +55,10 @@ func imageClasses() []imageClass {
 			flat: true, tower: vision.GLM4V},
 		{class: "Glm46VForConditionalGeneration", kind: "glm46v", tower: vision.GLM4V},
 		{class: "InternVLForConditionalGeneration", kind: "internvl", tower: vision.InternVL},
-		{class: "Idefics3ForConditionalGeneration", kind: "idefics3", textKind: "llama", tower: vision.Idefics3},
-		{class: "SmolVLMForConditionalGeneration", kind: "smolvlm", textKind: "llama", tower: vision.Idefics3},
+		{class: "Idefics3ForConditionalGeneration", kind: "idefics3", textKind: "llama", complete: brief,
+			tower: vision.Idefics3},
+		{class: "SmolVLMForConditionalGeneration", kind: "smolvlm", textKind: "llama", complete: brief,
+			tower: vision.Idefics3},
 		{class: "Lfm2VlForConditionalGeneration", kind: "lfm2_vl"},
 	}
 }
@@ -133,6 +135,22 @@ func normalized(text *settings) {
 	}
 	text.values["norm_topk_prob"] = compact(true)
 }
+
+// brief is Idefics3's and SmolVLM's: published files leave out what LlamaConfig has by default.
+func brief(text *settings) {
+	if class, _ := text.classNamed(); class != "LlamaForCausalLM" {
+		return
+	}
+	for key, n := range map[string]int{"vocab_size": 32000, "hidden_size": llamaWidth, "intermediate_size": 11008,
+		"num_hidden_layers": 32, "num_attention_heads": 32} {
+		if !text.has(key) {
+			text.values[key] = compact(n)
+		}
+	}
+}
+
+// llamaWidth is LlamaConfig's hidden_size.
+const llamaWidth = 4096
 
 // evenHeads is GLM-4.1V's: heads share hidden_size evenly.
 func evenHeads(text *settings) {

@@ -204,7 +204,9 @@ func (r *settings) ideficsTower(whole *settings) vision.Config {
 			image, c.Patch, c.Side, c.Merge)
 		c.Side, c.Merge = 1, 1
 	}
-	whole.textWidth(&c)
+	if text := whole.inner("text_config"); text == nil || !text.maybe("hidden_size", &c.Out) {
+		c.Out = llamaWidth
+	}
 	return c
 }
 
@@ -227,11 +229,6 @@ func (r *settings) projector(c *vision.Config) {
 	if n := tokens; r.maybe("image_seq_length", &n) && n != tokens {
 		r.problem("image_seq_length is %d, but a tile of %d·%d patches has %d tokens", n, c.Side, c.Side, tokens)
 	}
-	r.textWidth(c)
-}
-
-// textWidth reads the width of the language model, and so of a token's features.
-func (r *settings) textWidth(c *vision.Config) {
 	if text := r.inner("text_config"); text == nil || !text.maybe("hidden_size", &c.Out) {
 		r.problem("text_config: hidden_size is missing")
 		c.Out = 1
