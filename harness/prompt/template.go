@@ -33,6 +33,7 @@ type template struct {
 	withTools  *chat.Template
 	toolSource string // of the template that renders chats with tools
 	channels   bool   // an answer is several messages: the token behind one does not end the answer
+	parts      bool   // contents must be lists of parts
 }
 
 // mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
@@ -69,6 +70,7 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 		return nil, fmt.Errorf("data.template_vars: %w", err)
 	}
 	t.vars, _ = vars.(*chat.Dict)
+	t.parts = chat.ReadsParts(context.Background(), t.Template, t.input())
 	return t, t.useTools(c, tok.Files())
 }
 
@@ -140,7 +142,7 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 }
 
 func (t *template) input() chat.Input {
-	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date}
+	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date, TextParts: t.parts}
 }
 
 // endOfTurn returns the text that the template writes between an answer and the next question; ""
