@@ -34,6 +34,7 @@ type template struct {
 	toolSource string // of the template that renders chats with tools
 	channels   bool   // an answer is several messages: the token behind one does not end the answer
 	parts      bool   // contents must be lists of parts
+	opening    string // what such a template writes before an answer's text and a prompt does not end with, a space
 }
 
 // mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
@@ -70,7 +71,9 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 		return nil, fmt.Errorf("data.template_vars: %w", err)
 	}
 	t.vars, _ = vars.(*chat.Dict)
-	t.parts = chat.ReadsParts(context.Background(), t.Template, t.input())
+	if t.parts = chat.ReadsParts(context.Background(), t.Template, t.input()); t.parts {
+		t.opening = t.beforeAnswer()
+	}
 	return t, t.useTools(c, tok.Files())
 }
 
@@ -139,6 +142,34 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 		}
 	}
 	return "", err
+}
+
+// beforeAnswer returns the spaces that the template writes between the end of a prompt and the text of an answer: of
+// Idefics3's "Assistant: Yes", a prompt has "Assistant:", so the policy writes " Yes".
+func (t *template) beforeAnswer() string {
+	list := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
+	prompt, err := t.prompt(list[:1], nil)
+	if err != nil {
+		return ""
+	}
+	whole, err := t.render(list, nil, false)
+	if err != nil {
+		return ""
+	}
+	rest, _ := strings.CutPrefix(whole, prompt)
+	before, _, found := strings.Cut(rest, answerBefore)
+	if !found || strings.Trim(before, " ") != "" {
+		return ""
+	}
+	return before
+}
+
+// opened returns the text of an answer as the policy writes it behind a prompt.
+func (t *template) opened(text string) string {
+	if t == nil || strings.HasPrefix(text, t.opening) {
+		return text
+	}
+	return t.opening + text
 }
 
 func (t *template) input() chat.Input {

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -327,7 +328,11 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		return nil, &prompt.ImagesError{Key: "model.base", Err: err}
 	}
 	x := &prompt.ImageReader{Pad: pad, Size: settings}
-	if settings.Tile == 0 {
+	switch {
+	case settings.LongSide:
+		x.Marks, err = tileMarks(settings, tok)
+		return x, err
+	case settings.Tile == 0:
 		return x, nil
 	}
 	for name, to := range map[string]*[]int32{"start_image_token": &x.Before, "end_image_token": &x.After} {
@@ -338,6 +343,19 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 				"which is no token: the image processor writes it around an image", name, text)}
 		}
 		*to = []int32{id}
+	}
+	return x, nil
+}
+
+// tileMarks returns what the processors of Idefics3 and SmolVLM write around tiles, by the names that a tokenizer's
+// files give to tokens, or else by the usual ones.
+func tileMarks(settings picture.Settings, tok tokenizer.Tokenizer) (*prompt.TileMarks, error) {
+	named := tok.SpecialTokens().Named
+	x := &prompt.TileMarks{Around: cmp.Or(named["fake_image_token"], "<fake_token_around_image>"),
+		Whole: cmp.Or(named["global_image_token"], "<global-img>"), Size: settings}
+	if _, ok := tok.TokenID(x.Around); !ok {
+		return nil, &prompt.ImagesError{Key: "model.base", Err: fmt.Errorf("the tokenizer has no token %s, which the "+
+			"image processor writes around an image", x.Around)}
 	}
 	return x, nil
 }
