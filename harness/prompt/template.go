@@ -120,16 +120,19 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 			return "", fmt.Errorf("tools: %w", err)
 		}
 	}
-	for i := range list {
-		raw, err := json.Marshal(list[i])
+	for _, m := range list {
+		if m.Role == "assistant" {
+			m.Content = strings.TrimPrefix(m.Content, t.opening) // which the template writes
+		}
+		raw, err := json.Marshal(m)
 		if err != nil {
 			return "", err
 		}
-		var m chat.Message
-		if err := json.Unmarshal(raw, &m); err != nil {
+		var read chat.Message
+		if err := json.Unmarshal(raw, &read); err != nil {
 			return "", err
 		}
-		in.Messages = append(in.Messages, m)
+		in.Messages = append(in.Messages, read)
 	}
 	text, err := t.with(tools).Render(context.Background(), in)
 	if err == nil {

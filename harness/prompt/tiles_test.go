@@ -125,6 +125,10 @@ func TestTilesOfConversations(t *testing.T) {
 	if err != nil || !slices.Equal(got[:len(x.IDs)], x.IDs) || !slices.Equal(got, whole[:len(whole)-1]) { // without a line end
 		t.Errorf("%q (%v), want %q", p.written(got), err, p.written(whole))
 	}
+	q.Messages[1].Content = " Both." // as the policy wrote it
+	if again, err := p.EncodeChat(q.Messages, nil, false, q.Images...); err != nil || !slices.Equal(again, whole) {
+		t.Errorf("with the space: %q (%v)", p.written(again), err)
+	}
 	text := ""
 	for _, part := range p.parts(&q, c) {
 		text += part.Text + "|"
