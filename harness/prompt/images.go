@@ -16,8 +16,8 @@ type ImageReader struct {
 	Pad int32
 	// Before and After are tokens around each image that the template does not write (InternVL).
 	Before, After []int32
-	// Marks are texts around its tiles that the template does not write (Idefics3, SmolVLM); nil: none.
-	Marks *TileMarks `json:",omitempty"`
+	// Marks are texts around parts of it that the template does not write (Idefics3, SmolVLM, Pixtral); nil: none.
+	Marks Marks `json:",omitempty"`
 	// Size returns the rows and columns of an image's tokens, from its size in pixels.
 	Size interface {
 		Tokens(width, height int) (rows, columns int, err error)

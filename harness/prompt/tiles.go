@@ -2,11 +2,39 @@ package prompt
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
+
+// Marks are texts that an image processor writes among the tokens of an image.
+type Marks interface {
+	// Texts returns what stands before each part of an image's tokens, and behind the last one, from its size in
+	// pixels. All parts have as many tokens.
+	Texts(width, height int) ([]string, error)
+}
+
+// RowMarks are the texts that Pixtral's processor writes: Break behind each row of tokens, and End behind the last.
+type RowMarks struct {
+	Break, End string
+	// Size returns the rows and columns of an image's tokens, from its size in pixels.
+	Size interface {
+		Tokens(width, height int) (rows, columns int, err error)
+	} `json:"-"`
+}
+
+// Texts implements Marks.
+func (m *RowMarks) Texts(width, height int) ([]string, error) {
+	rows, _, err := m.Size.Tokens(width, height)
+	if err != nil {
+		return nil, err
+	}
+	list := slices.Repeat([]string{m.Break}, rows+1)
+	list[0], list[rows] = "", m.End
+	return list, nil
+}
 
 // TileMarks are the texts that the processors of Idefics3 and SmolVLM write around the tiles of an image. A tile in
 // row r and column c has Around and <row_r_col_c> before it; a line end follows each row. The whole image has Around
@@ -19,8 +47,12 @@ type TileMarks struct {
 	} `json:"-"`
 }
 
-// texts returns what stands before each tile, and behind the last one, which is the whole image.
-func (m *TileMarks) texts(rows, columns int) (list []string) {
+// Texts implements Marks. The last part is the whole image.
+func (m *TileMarks) Texts(width, height int) (list []string, err error) {
+	rows, columns, err := m.Size.Tiling(width, height)
+	if err != nil {
+		return nil, err
+	}
 	before := ""
 	for r := range rows {
 		for c := range columns {
@@ -32,33 +64,32 @@ func (m *TileMarks) texts(rows, columns int) (list []string) {
 	if rows > 0 {
 		before = "\n\n"
 	}
-	return append(list, before+m.Around+m.Whole, m.Around)
+	return append(list, before+m.Around+m.Whole, m.Around), nil
 }
 
-// marks returns the tokens before each tile of an image, and those behind the last one.
+// marks returns the tokens before each part of an image, and those behind the last one.
 func (p *Prompter) marks(pic rollout.Picture) (list [][]int32, err error) {
-	m := p.images.Marks
-	if m == nil {
+	if p.images.Marks == nil {
 		return [][]int32{p.images.Before, p.images.After}, nil
 	}
-	rows, columns, err := m.Size.Tiling(pic.Width, pic.Height)
+	texts, err := p.images.Marks.Texts(pic.Width, pic.Height)
 	if err != nil {
 		return nil, err
 	}
-	for _, text := range m.texts(rows, columns) {
+	for _, text := range texts {
 		ids, err := p.Tokenizer.Encode(text, tokenizer.Options{Added: true})
 		if err == nil {
 			err = p.known(ids)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%q around its tiles: %w", strings.TrimSpace(text), err)
+			return nil, fmt.Errorf("%q among its tokens: %w", strings.TrimSpace(text), err)
 		}
 		list = append(list, ids)
 	}
 	return list, nil
 }
 
-// marked returns the tokens of an image with all that the processor writes around and between its tiles.
+// marked returns the tokens of an image with all that the processor writes among them.
 func (p *Prompter) marked(pic rollout.Picture) (out []int32, err error) {
 	marks, err := p.marks(pic)
 	if err != nil {

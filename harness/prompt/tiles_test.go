@@ -149,6 +149,25 @@ func TestTilesOfConversations(t *testing.T) {
 	}
 }
 
+// Pixtral's processor writes 2×3 tokens as two rows, with a mark behind each.
+func TestRowMarks(t *testing.T) {
+	p := imagePrompter(t, imageTemplate, nil)
+	p.ReadImages(&ImageReader{Pad: padID, Size: tokensOfSize{}, Marks: &RowMarks{"<s>", "</s>", tokensOfSize{}}})
+	want := []int32{258, 'a', padID, padID, padID, 256, padID, padID, padID, 257, padID, padID, 257, 259}
+	q := shows("a<image><image>", large, small)
+	got, err := p.Encode(q)
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v (%v), want %v", got, err, want)
+	}
+	if ids, n := p.padded(q.Images, got); n != 2 || !slices.Equal(ids, []int32{258, 'a', padID, 257, padID, 257, 259}) {
+		t.Errorf("%d images among %v", n, ids)
+	}
+	p.ReadImages(&ImageReader{Pad: padID, Size: tokensOfSize{}, Marks: &RowMarks{"<s>", "</s>", tokensOfSize{}}})
+	if _, err := p.Encode(shows("<image>", rollout.Picture{Width: 5, Height: 50})); err == nil || !strings.Contains(err.Error(), "too small") {
+		t.Errorf("an image that is too small: %v", err)
+	}
+}
+
 type noTiling struct{ picture.Settings }
 
 func (noTiling) Tiling(int, int) (int, int, error) { return 0, 0, errors.New("no tiles") }
@@ -157,10 +176,10 @@ func TestTileErrors(t *testing.T) {
 	p, g := tilePrompter(t, nil)
 	q := &rollout.Problem{Messages: g.Prompts[0].Messages, Images: picturesOf(g.Prompts[0].Images)}
 	p.vocab = 263 // the model lacks <row_1_col_2>
-	if _, err := p.Encode(q); err == nil || !strings.Contains(err.Error(), `row_1_col_2>" around its tiles: the text has the token 263`) {
+	if _, err := p.Encode(q); err == nil || !strings.Contains(err.Error(), `row_1_col_2>" among its tokens: the text has the token 263`) {
 		t.Errorf("a token beyond the vocabulary: %v", err)
 	}
-	p.images.Marks.Size = noTiling{}
+	p.images.Marks = &TileMarks{Size: noTiling{}}
 	if _, err := p.Encode(q); err == nil || !strings.Contains(err.Error(), "image 1, <image 100×40") || !strings.Contains(err.Error(), "no tiles") {
 		t.Errorf("an image that has no tiles: %v", err)
 	}

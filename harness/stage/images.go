@@ -330,8 +330,15 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 	x := &prompt.ImageReader{Pad: pad, Size: settings}
 	switch {
 	case settings.LongSide:
-		x.Marks, err = tileMarks(settings, tok)
-		return x, err
+		named := tok.SpecialTokens().Named
+		m := &prompt.TileMarks{Around: cmp.Or(named["fake_image_token"], "<fake_token_around_image>"),
+			Whole: cmp.Or(named["global_image_token"], "<global-img>"), Size: settings}
+		x.Marks = m
+		return x, hasTokens(tok, m.Around)
+	case settings.Fit:
+		m := &prompt.RowMarks{Break: "[IMG_BREAK]", End: "[IMG_END]", Size: settings}
+		x.Marks = m
+		return x, hasTokens(tok, m.Break, m.End)
 	case settings.Tile == 0:
 		return x, nil
 	}
@@ -347,17 +354,15 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 	return x, nil
 }
 
-// tileMarks returns what the processors of Idefics3 and SmolVLM write around tiles, by the names that a tokenizer's
-// files give to tokens, or else by the usual ones.
-func tileMarks(settings picture.Settings, tok tokenizer.Tokenizer) (*prompt.TileMarks, error) {
-	named := tok.SpecialTokens().Named
-	x := &prompt.TileMarks{Around: cmp.Or(named["fake_image_token"], "<fake_token_around_image>"),
-		Whole: cmp.Or(named["global_image_token"], "<global-img>"), Size: settings}
-	if _, ok := tok.TokenID(x.Around); !ok {
-		return nil, &prompt.ImagesError{Key: "model.base", Err: fmt.Errorf("the tokenizer has no token %s, which the "+
-			"image processor writes around an image", x.Around)}
+// hasTokens returns an error if a tokenizer lacks one of the tokens that an image processor writes.
+func hasTokens(tok tokenizer.Tokenizer, list ...string) error {
+	for _, text := range list {
+		if _, ok := tok.TokenID(text); !ok {
+			return &prompt.ImagesError{Key: "model.base", Err: fmt.Errorf("the tokenizer has no token %s, which the "+
+				"image processor writes among the tokens of an image", text)}
+		}
 	}
-	return x, nil
+	return nil
 }
 
 // visionDigest covers the vision tower of model.base and how its folder says to read images; zero for a model of text

@@ -47,7 +47,7 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 12 {
+	if len(all.Models) != 13 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
@@ -113,7 +113,7 @@ func (x pictured) weights(t *testing.T, dir string, v5 bool) []Source {
 		switch {
 		case inner && (v5 || moe):
 			list[i].Name = x.inner() + rest
-		case !v5 && tower.Kind == vision.InternVL:
+		case !v5 && (tower.Kind == vision.InternVL || tower.Kind == vision.Pixtral):
 			list[i].Name = "language_model." + list[i].Name
 		}
 	}
@@ -301,7 +301,8 @@ func TestLanguageModelsOfImages(t *testing.T) {
 		"internvl":     {Flat: true},
 		"internvl-6b":  {Flat: true},
 		"idefics3":     {Flat: true, Module: "text_model"},
-		"smolvlm":      {Flat: true, Module: "text_model"}}
+		"smolvlm":      {Flat: true, Module: "text_model"},
+		"mistral3":     {Flat: true}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c := x.config(t, dir)
 		if c.Images != want[x.Name] {
@@ -440,7 +441,7 @@ func TestPartsOfModelsOfImages(t *testing.T) {
 		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM",
 		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM", "glm4v": "Glm4ForCausalLM",
 		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM",
-		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM"}
+		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM", "mistral3": "MistralForCausalLM"}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		readText, openText := ReadTextConfig, OpenTextFolder
 		if x.onRequest() {
@@ -867,22 +868,25 @@ func TestImagesAreRefused(t *testing.T) {
 			"quantized vision tower"},
 		"turns": {"Qwen2VL", func(_, _, tower object) { tower["rope_parameters"] = object{"rope_theta": 2e4} },
 			"only axial with theta 10000"},
-		"square": {"Qwen3VL", func(_, _, tower object) { tower["num_position_embeddings"] = 5 }, "no square number"},
-		"layers": {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
-		"width":  {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
-		"tower":  {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
-		"small":  {"Glm4v", func(_, _, tower object) { tower["image_size"] = 13 }, "it holds no patch of 14 pixels"},
-		"gates":  {"Glm4v", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
-		"mask":   {"InternVL", func(_, _, tower object) { tower["use_mask_token"] = true }, "use_mask_token is true"},
-		"oblong": {"InternVL", func(_, _, tower object) { tower["image_size"] = []int{448, 224} }, "[448,224], not a number or two equal"},
-		"tile":   {"InternVL", func(_, _, tower object) { tower["image_size"] = 450 }, "not a multiple of patch_size"},
-		"norm":   {"InternVL", func(_, _, tower object) { tower["norm_type"] = "none" }, `norm_type is "none"`},
-		"ratio":  {"InternVL", func(whole, _, _ object) { whole["downsample_ratio"] = 0.4 }, "downsample_ratio is 0.4"},
-		"layer":  {"InternVL", func(whole, _, _ object) { whole["vision_feature_layer"] = -2 }, "vision_feature_layer -2"},
-		"tokens": {"InternVL", func(whole, _, _ object) { whole["image_seq_length"] = 64 }, "a tile of 32·32 patches has 256 tokens"},
-		"rows":   {"SmolVLM", func(_, _, tower object) { tower["patch_size"] = 16 }, "a tile has 14 patches a side, no multiple of scale_factor, 3"},
-		"oss":    {"InternVL", func(_, text, _ object) { text["model_type"] = "gpt_oss" }, `"gpt_oss": the language model is not`},
-		"inside": {"InternVL", func(_, text, _ object) { text["model_type"] = "moshi" }, `model_type is "moshi": the language model`},
+		"square":  {"Qwen3VL", func(_, _, tower object) { tower["num_position_embeddings"] = 5 }, "no square number"},
+		"layers":  {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
+		"width":   {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
+		"tower":   {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
+		"small":   {"Glm4v", func(_, _, tower object) { tower["image_size"] = 13 }, "it holds no patch of 14 pixels"},
+		"gates":   {"Glm4v", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
+		"mask":    {"InternVL", func(_, _, tower object) { tower["use_mask_token"] = true }, "use_mask_token is true"},
+		"oblong":  {"InternVL", func(_, _, tower object) { tower["image_size"] = []int{448, 224} }, "[448,224], not a number or two equal"},
+		"tile":    {"InternVL", func(_, _, tower object) { tower["image_size"] = 450 }, "not a multiple of patch_size"},
+		"norm":    {"InternVL", func(_, _, tower object) { tower["norm_type"] = "none" }, `norm_type is "none"`},
+		"ratio":   {"InternVL", func(whole, _, _ object) { whole["downsample_ratio"] = 0.4 }, "downsample_ratio is 0.4"},
+		"layer":   {"InternVL", func(whole, _, _ object) { whole["vision_feature_layer"] = -2 }, "vision_feature_layer -2"},
+		"tokens":  {"InternVL", func(whole, _, _ object) { whole["image_seq_length"] = 64 }, "a tile of 32·32 patches has 256 tokens"},
+		"rows":    {"SmolVLM", func(_, _, tower object) { tower["patch_size"] = 16 }, "a tile has 14 patches a side, no multiple of scale_factor, 3"},
+		"oss":     {"InternVL", func(_, text, _ object) { text["model_type"] = "gpt_oss" }, `"gpt_oss": the language model is not`},
+		"inside":  {"InternVL", func(_, text, _ object) { text["model_type"] = "moshi" }, `model_type is "moshi": the language model`},
+		"gelu":    {"Mistral3", func(_, _, tower object) { delete(tower, "hidden_act") }, "only silu is supported"},
+		"biases":  {"Mistral3", func(whole, _, _ object) { whole["multimodal_projector_bias"] = true }, "multimodal_projector_bias true"},
+		"pixtral": {"Mistral3", func(_, _, tower object) { tower["rope_theta"] = 5 }, "rope_theta 5: only pixtral with 10000"},
 		"class": {"Gemma3", func(whole, _, _ object) { whole["model_type"] = "gemma3" },
 			"only its text part is supported"},
 	} {
@@ -897,7 +901,7 @@ func TestImagesAreRefused(t *testing.T) {
 				"vision_config": tower}
 			if tt.class != "Gemma3" {
 				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl",
-					"Glm4v": "glm4v", "InternVL": "internvl", "SmolVLM": "smolvlm"}[tt.class]
+					"Glm4v": "glm4v", "InternVL": "internvl", "SmolVLM": "smolvlm", "Mistral3": "mistral3"}[tt.class]
 				switch tt.class {
 				case "Glm4v":
 					text["partial_rotary_factor"] = 1.0
@@ -905,6 +909,10 @@ func TestImagesAreRefused(t *testing.T) {
 					text["model_type"] = "qwen3"
 					delete(text, "rope_scaling")
 					tower["num_hidden_layers"], tower["num_attention_heads"] = 2, 2
+				case "Mistral3":
+					text["model_type"] = "mistral"
+					delete(text, "rope_scaling")
+					tower["num_attention_heads"], tower["hidden_act"] = 2, "silu"
 				case "SmolVLM":
 					text["model_type"], whole["scale_factor"] = "llama", 3
 					delete(text, "rope_scaling")

@@ -33,7 +33,8 @@ func imageClasses() []imageClass {
 	glm := append(slices.Clone(qwen), "partial_rotary_factor")
 	return []imageClass{
 		{class: "Gemma3ForConditionalGeneration", kind: "gemma3", inside: "Gemma3ForCausalLM"},
-		{class: "Mistral3ForConditionalGeneration", kind: "mistral3", textKind: "mistral"}, // Mistral Small 3.1
+		{class: "Mistral3ForConditionalGeneration", kind: "mistral3", textKind: "mistral",
+			tower: vision.Pixtral}, // Mistral Small 3.1
 		{class: "Gemma4ForConditionalGeneration", kind: "gemma4", inside: "Gemma4ForCausalLM"},
 		{class: "Gemma4UnifiedForConditionalGeneration", kind: "gemma4_unified",
 			inside: "Gemma4UnifiedForCausalLM"},

@@ -18,7 +18,7 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 	}
 	three := x.tower == vision.Qwen3VL // Qwen3.5, too
 	switch x.tower {
-	case vision.InternVL:
+	case vision.InternVL, vision.Pixtral:
 		return model.ImageSettings{Flat: true}
 	case vision.Idefics3:
 		return model.ImageSettings{Flat: true, Module: textModule}
@@ -73,6 +73,8 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		c = in.internTower(r)
 	case vision.Idefics3:
 		c = in.ideficsTower(r)
+	case vision.Pixtral:
+		c = in.pixtralTower(r)
 	default:
 		c = in.qwenTower(x)
 	}
@@ -207,6 +209,40 @@ func (r *settings) ideficsTower(whole *settings) vision.Config {
 	if text := whole.inner("text_config"); text == nil || !text.maybe("hidden_size", &c.Out) {
 		c.Out = llamaWidth
 	}
+	return c
+}
+
+// pixtralTower reads the vision_config of Mistral 3. whole is the file, which has the settings of the merger.
+func (r *settings) pixtralTower(whole *settings) vision.Config {
+	c := vision.Config{Kind: vision.Pixtral, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: vision.GELU,
+		Channels: 3, Patch: 16, Frames: 1, Merge: 2, Eps: 1e-5, MergerEps: 1e-6}
+	r.encoder(&c)
+	r.get("patch_size", &c.Patch)
+	c.Eps = 1e-5 // whatever layer_norm_eps says
+	if c.Activation != vision.SiLU {
+		r.problem("hidden_act is %q in vision_config (transformers' default is gelu): only silu is supported",
+			c.Activation)
+	}
+	kind, theta, layer, act := "pixtral", 1e4, -1, vision.GELU
+	r.maybe("model_type", &kind)
+	r.maybe("rope_theta", &theta)
+	whole.get("spatial_merge_size", &c.Merge)
+	whole.get("vision_feature_layer", &layer)
+	whole.get("projector_hidden_act", &act)
+	if kind != "pixtral" || theta != 1e4 {
+		r.problem("vision_config: model_type %q and rope_theta %g: only pixtral with 10000 is supported", kind, theta)
+	}
+	if bias := whole.flag("multimodal_projector_bias", false); layer != -1 || act != vision.GELU || bias {
+		r.problem("vision_feature_layer %d, projector_hidden_act %q, multimodal_projector_bias %v: only -1, gelu and "+
+			"false are supported", layer, act, bias)
+	}
+	text := whole.inner("text_config")
+	if text == nil || !text.maybe("hidden_size", &c.Out) {
+		r.problem("text_config: hidden_size is missing")
+		c.Out = 1
+		return c
+	}
+	text.maybe("rms_norm_eps", &c.MergerEps)
 	return c
 }
 

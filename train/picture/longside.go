@@ -6,10 +6,29 @@ import (
 	"math"
 )
 
-// This file has the tiles of Idefics3 (arXiv:2408.12637 §2.2) and SmolVLM (arXiv:2504.05299 §2.3).
+// This file has sizes that depend on the longer side of an image: those of Pixtral, and the tiles of Idefics3
+// (arXiv:2408.12637 §2.2) and SmolVLM (arXiv:2504.05299 §2.3).
 
 // mostLongSide is the longest side that an image is brought to, transformers' MAX_IMAGE_SIZE.
 const mostLongSide = 4096
+
+// fitted is resized for Pixtral, transformers' get_resize_output_image_size there.
+func (s Settings) fitted(height, width int) (h, w int, err error) {
+	f := s.Patch * s.Merge
+	most := math.Floor(math.Sqrt(float64(s.MaxPixels)))
+	if ratio := max(float64(height)/most, float64(width)/most); ratio > 1 {
+		height, width = int(float64(height)/ratio), int(float64(width)/ratio)
+	}
+	if height < 1 || width < 1 {
+		return 0, 0, fmt.Errorf("an image so long that at %.0f pixels nothing of its other side is left", most)
+	}
+	h, w = (height+f-1)/f*f, (width+f-1)/f*f
+	if h*w > mostPixels {
+		return 0, 0, fmt.Errorf("an image would be resized to %d×%d, more than %d million pixels", w, h,
+			mostPixels/1_000_000)
+	}
+	return h, w, nil
+}
 
 // edge returns the length that the longer side of an image is brought to.
 func (s Settings) edge() int { return min(int(math.Sqrt(float64(s.MaxPixels))), mostLongSide) }

@@ -51,6 +51,8 @@ func TestReadSettings(t *testing.T) {
 	both.MinPixels, both.MaxPixels = 1000, 100000
 	idefics := settingsOfSmolVLM()
 	idefics.MaxPixels, idefics.Tile, idefics.Rescale = 1456*1456, 364, 1./255
+	pixtral := NewSettings()
+	pixtral.Patch, pixtral.Merge, pixtral.Frames, pixtral.MinPixels, pixtral.MaxPixels, pixtral.Fit = 1, 1, 1, 1, 1540*1540, true
 	uncut := settingsOfSmolVLM()
 	uncut.Uncut = true
 	for _, tt := range []struct {
@@ -65,6 +67,8 @@ func TestReadSettings(t *testing.T) {
 		{"SmolVLM2", map[string]string{imageFile: smol, wholeFile: `{"image_seq_len": 64}`}, settingsOfSmolVLM()},
 		{"SmolVLM2 without tiles", map[string]string{imageFile: strings.Replace(smol, "splitting\": true", "splitting\": false", 1)}, uncut},
 		{"Idefics3", map[string]string{imageFile: `{"image_processor_type": "Idefics3ImageProcessorFast"}`}, idefics},
+		{"Pixtral", map[string]string{imageFile: `{"image_processor_type": "PixtralImageProcessorFast", "resample": 3,
+			"size": {"longest_edge": 1540}, "patch_size": {"height": 14, "width": 14}}`}, pixtral},
 		{"defaults", map[string]string{imageFile: `{}`}, NewSettings()},
 		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
 		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
@@ -90,6 +94,9 @@ func TestReadSettings(t *testing.T) {
 func TestReadSettingsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"resample": 2}`: "resample: 2 is not supported",
+		`{"patch_size": {"height": 14, "width": 16}}`:                                       "patch_size: ",
+		`{"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 5000}}`: "5000 is more than 4096",
+		`{"image_processor_type": "PixtralImageProcessor", "size": {"height": 1540}}`:       "only longest_edge is",
 		`{"resample": 1}`: "1 (Lanczos) in the image processors of Idefics3",
 		`{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"height": 512}}`:                "height of 512 is not supported",
 		`{"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 0}}`:                      "longest_edge of 0",

@@ -1,8 +1,8 @@
 // Package vision computes the features of images that a language model reads: the frozen vision towers of Qwen2-VL
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
-// (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), and Idefics3 (arXiv:2408.12637 §2.2) and SmolVLM
-// (arXiv:2504.05299), as transformers 5 computes them, written in operations of package kernels. It neither trains a
-// tower nor reads videos.
+// (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
+// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, written in operations of
+// package kernels. It neither trains a tower nor reads videos.
 //
 // Dims:
 //
@@ -53,8 +53,10 @@ type Config struct {
 	Deep []int `json:",omitempty"`
 	// Inner is the width of the feed-forward block behind the others, which reads tokens (GLM-4.1V).
 	Inner int `json:",omitempty"`
-	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL, Idefics3); 0: 1e-6.
+	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL, Idefics3, Pixtral); 0: 1e-6.
 	Eps float64 `json:",omitempty"`
+	// MergerEps is what the merger's norm adds (Pixtral).
+	MergerEps float64 `json:",omitempty"`
 	// Bias says that queries, keys and values have biases (GLM-4.1V, InternVL; Qwen's always have).
 	Bias bool `json:",omitempty"`
 	// RMS says that norms of blocks are RMSNorms, not LayerNorms, and QKNorm that queries and keys have RMSNorms over
@@ -109,6 +111,9 @@ func (c Config) Validate() error {
 	}
 	if (c.Kind == GLM4V) != (c.Inner > 0) {
 		bad("a feed-forward block of %d channels behind the others: only towers of %s have one", c.Inner, GLM4V)
+	}
+	if (c.Kind == Pixtral) != (c.MergerEps > 0) {
+		bad("a merger's norm that adds %g: only towers of %s say that", c.MergerEps, Pixtral)
 	}
 	if x.tiled && (c.Side%c.Merge != 0 || c.Frames != 1) {
 		bad("tiles of %d·%d patches, %d a side in a token, of %d frames", c.Side, c.Side, c.Merge, c.Frames)

@@ -328,7 +328,7 @@ func (x *pass) merge(y merger, k int) {
 	x.each(x.n, func(lo, hi int) {
 		n, to := x.normed.Slice(0, (hi-lo)*C), part.Slice(lo/U*c.Out, hi/U*c.Out)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm)
-		if y.middle.width > 0 {
+		if y.join.w.In > 0 {
 			n = x.join(n, y, (hi-lo)/U)
 		}
 		if y.fc1.w.In > 0 {
@@ -338,10 +338,14 @@ func (x *pass) merge(y merger, k int) {
 	})
 }
 
-// join returns GELU(middle(proj·join·n)) of tokens, [tokens,Out], for rows n in x.normed.
+// join returns join·n, or GELU(middle(proj·join·n)) with proj, of tokens for rows n in x.normed.
 func (x *pass) join(n kernels.Buffer, y merger, tokens int) kernels.Buffer {
-	sum, normed := x.sum.Slice(0, tokens*x.Config.Out), x.normed.Slice(0, tokens*x.Config.Out)
+	sum := x.sum.Slice(0, tokens*y.join.w.Out)
 	x.be.MatMul(sum, n, y.join.w, y.join.bias)
+	if y.proj.w.In == 0 {
+		return sum
+	}
+	normed := x.normed.Slice(0, tokens*x.Config.Out)
 	x.be.MatMul(normed, sum, y.proj.w, y.proj.bias)
 	x.norm(sum, normed, y.middle)
 	x.be.GELU(sum, sum)

@@ -63,7 +63,7 @@ func (c Config) extra(rows int) int {
 }
 
 // rotary returns cos and sin [N,D/2] of an image's patches: the first half of the pairs of a head turns by the row of
-// the patch, the second by its column, with frequencies 10000^(-4j/D).
+// the patch, the second by its column, with frequencies 10000^(-4j/D), or in Pixtral 10000^(-(4j+2)/D) by the column.
 func (c Config) rotary(rows, columns int) (cos, sin []float64) {
 	D := c.Width / c.Heads
 	quarter := D / 4
@@ -72,7 +72,11 @@ func (c Config) rotary(rows, columns int) (cos, sin []float64) {
 		row, column := c.place(i, columns)
 		for half, at := range [...]int{row, column} {
 			for j := range quarter {
-				angle := float64(at) * math.Pow(ropeTheta, -4*float64(j)/float64(D))
+				power := 4 * j
+				if c.has().between {
+					power += 2 * half
+				}
+				angle := float64(at) * math.Pow(ropeTheta, -float64(power)/float64(D))
 				to := i*2*quarter + half*quarter + j
 				cos[to], sin[to] = math.Cos(angle), math.Sin(angle)
 			}

@@ -10,6 +10,7 @@ const (
 	GLM4V    Kind = "glm4v"
 	InternVL Kind = "internvl"
 	Idefics3 Kind = "idefics3" // and SmolVLM
+	Pixtral  Kind = "pixtral"  // of Mistral 3
 )
 
 // traits are what all towers of a kind have. names.go has their maps and norms.
@@ -17,6 +18,7 @@ type traits struct {
 	activations []string // one of them is in feed-forward blocks
 	layerNorms  bool     // norms of blocks are LayerNorms, with biases, not RMSNorms
 	turned      bool     // rotary positions turn queries and keys by row and column
+	between     bool     // columns turn with frequencies between those of rows, not with the same ones
 	windows     bool     // some layers attend within windows
 	deep        bool     // features may leave the tower before its end
 	learned     spread   // learned positions
@@ -48,6 +50,7 @@ func (k Kind) traits() (traits, bool) {
 		InternVL: {activations: gelus, layerNorms: true, learned: areas, tiled: true, class: true, eps: true,
 			free: true},
 		Idefics3: {activations: gelus, layerNorms: true, learned: areas, tiled: true, eps: true},
+		Pixtral:  {activations: []string{SiLU}, turned: true, between: true, eps: true},
 	}[k]
 	return x, ok
 }

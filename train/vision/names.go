@@ -72,6 +72,8 @@ func (c Config) block(l int) blockSpec {
 		return c.internBlock(fmt.Sprintf("vision_tower.encoder.layer.%d.", l))
 	case Idefics3:
 		return c.siglipBlock(fmt.Sprintf("vision_model.encoder.layers.%d.", l))
+	case Pixtral:
+		return c.pixtralBlock(fmt.Sprintf("vision_tower.transformer.layers.%d.", l))
 	}
 	p, glm := fmt.Sprintf("blocks.%d.", l), c.Kind == GLM4V
 	x := blockSpec{norm1: c.norm(p + "norm1"), norm2: c.norm(p + "norm2"),
@@ -117,8 +119,18 @@ func (c Config) siglipBlock(p string) blockSpec {
 		up:   single(p+"mlp.fc1", c.FFN, C, true), down: single(p+"mlp.fc2", C, c.FFN, true)}
 }
 
+// pixtralBlock is block for Pixtral, whose tensors' names begin with p.
+func (c Config) pixtralBlock(p string) blockSpec {
+	C, a, m := c.Width, p+"attention.", p+"feed_forward."
+	return blockSpec{norm1: c.norm(p + "attention_norm"), norm2: c.norm(p + "ffn_norm"),
+		qkv:  linearSpec{names: []string{a + "q_proj", a + "k_proj", a + "v_proj"}, rows: []int{C, C, C}, in: C},
+		proj: single(a+"o_proj", C, C, false),
+		up:   linearSpec{names: []string{m + "gate_proj", m + "up_proj"}, rows: []int{c.FFN, c.FFN}, in: C},
+		down: single(m+"down_proj", C, c.FFN, false)}
+}
+
 // mergerSpec is what makes features of the patches of a token: W2·a(W1·norm(x)), or W2·norm(x) without fc1. With join
-// and proj the token is GELU(middle(proj·join·norm(x))) first.
+// the token is join·norm(x) first, and with proj, too, GELU(middle(proj·join·norm(x))).
 type mergerSpec struct {
 	norm       normSpec // of a patch or, as wide as the next map's input, of a token
 	join, proj linearSpec
@@ -148,6 +160,13 @@ func (c Config) merger(k int) mergerSpec {
 	case Idefics3:
 		x.norm = c.norm("vision_model.post_layernorm")
 		x.fc2 = single("connector.modality_projection.proj", c.Out, wide, false)
+	case Pixtral:
+		const p = "multi_modal_projector."
+		x.norm = c.norm(p + "norm")
+		x.norm.eps = c.MergerEps
+		x.join = single(p+"patch_merger.merging_layer", c.Width, wide, false)
+		x.join.turned = true
+		x.fc1, x.fc2 = single(p+"linear_1", c.Out, c.Width, false), single(p+"linear_2", c.Out, c.Out, false)
 	default:
 		names, width := [3]string{"merger.ln_q", "merger.mlp.0", "merger.mlp.2"}, c.Width
 		if c.Kind == Qwen3VL {
@@ -180,17 +199,20 @@ func (c Config) patches() linearSpec {
 	x := single("patch_embed.proj", c.Width, c.pixels(), c.Kind == Qwen3VL || c.Kind == GLM4V)
 	x.shape, x.scope = []int{c.Channels, c.Frames, c.Patch, c.Patch}, patchwise
 	name := map[Kind]string{InternVL: "vision_tower.embeddings.patch_embeddings.projection",
-		Idefics3: "vision_model.embeddings.patch_embedding"}[c.Kind]
+		Idefics3: "vision_model.embeddings.patch_embedding", Pixtral: "vision_tower.patch_conv"}[c.Kind]
 	if name != "" {
-		x.names, x.bias, x.shape = []string{name}, true, []int{c.Channels, c.Patch, c.Patch}
+		x.names, x.bias, x.shape = []string{name}, c.Kind != Pixtral, []int{c.Channels, c.Patch, c.Patch}
 	}
 	return x
 }
 
 // first returns the norm between the map from pixels and learned positions.
 func (c Config) first() (x normSpec) {
-	if c.Kind == GLM4V {
+	switch c.Kind {
+	case GLM4V:
 		return c.norm("post_conv_layernorm")
+	case Pixtral:
+		return c.norm("vision_tower.ln_pre")
 	}
 	return x
 }

@@ -173,6 +173,8 @@ func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearS
 		normal(&y.norm, s.norm)
 		if s.join.names != nil {
 			matrix(&y.join, s.join)
+		}
+		if s.proj.names != nil {
 			matrix(&y.proj, s.proj)
 			normal(&y.middle, s.middle)
 		}

@@ -28,11 +28,13 @@ func tiny(kind Kind) Config {
 		c.Activation, c.Side, c.Frames, c.Bias, c.Last = GELU, 2, 1, true, true
 	case Idefics3:
 		c.Activation, c.Side, c.Frames, c.Eps = GELUTanh, 2, 1, 1e-5
+	case Pixtral:
+		c.Activation, c.Frames, c.Eps, c.MergerEps = SiLU, 1, 1e-5, 1e-4
 	}
 	return c
 }
 
-func kinds() []Kind { return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL, Idefics3} }
+func kinds() []Kind { return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL, Idefics3, Pixtral} }
 
 // waves reads weights that are BF16 numbers.
 func waves(c Config, dtype kernels.DType) Read {
@@ -307,6 +309,7 @@ func TestImpossibleTowers(t *testing.T) {
 		"4 learned positions":   func(c *Config) { c.Side = 4 },
 		"block of 7 channels":   func(c *Config) { c.Inner = 7 },
 		"other norms":           func(c *Config) { c.QKNorm = true },
+		"a merger's norm":       func(c *Config) { c.MergerEps = 1e-5 },
 		"biases":                func(c *Config) { c.Kind, c.Side, c.Frames, c.Bias = Idefics3, 2, 1, true },
 		"features after layers": func(c *Config) { c.Deep = []int{1} },
 	} {

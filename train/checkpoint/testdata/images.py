@@ -7,7 +7,8 @@ import torch
 import transformers
 from transformers import (Glm4vConfig, Glm4vForConditionalGeneration, Glm4vMoeConfig,
                           Glm4vMoeForConditionalGeneration, Idefics3Config, Idefics3ForConditionalGeneration,
-                          InternVLConfig, InternVLForConditionalGeneration,
+                          InternVLConfig, InternVLForConditionalGeneration, Mistral3Config,
+                          Mistral3ForConditionalGeneration,
                           Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
                           Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
                           Qwen3_5MoeConfig, Qwen3_5MoeForConditionalGeneration, Qwen3VLConfig,
@@ -167,6 +168,18 @@ def models():
     yield "smolvlm", SmolVLMForConditionalGeneration, SmolVLMConfig(
         text_config=dict(TEXT, model_type="llama", rope_parameters=rope), tie_word_embeddings=False,
         image_token_id=IMAGE, scale_factor=4, vision_config=dict(vision, image_size=18, layer_norm_eps=1e-4))
+    yield "mistral3", Mistral3ForConditionalGeneration, Mistral3Config(
+        text_config=dict(TEXT, model_type="mistral", head_dim=16, rms_norm_eps=1e-4, sliding_window=None, rope_parameters=rope),
+        tie_word_embeddings=False, image_token_id=IMAGE, spatial_merge_size=2,
+        vision_config=dict(model_type="pixtral", num_hidden_layers=2, hidden_size=32, intermediate_size=20,
+                           num_attention_heads=2, patch_size=4, image_size=64, num_channels=3, hidden_act="silu",
+                           rope_parameters=dict(rope_type="axial", rope_theta=1e4)))
+
+
+def sheet(patches, rows, columns, p=4):
+    """Pixels [1,3,rows*p,columns*p] of patches, 2 x 2 after each other."""
+    x = patches.reshape(rows // 2, columns // 2, 2, 2, 3, p, p).permute(4, 0, 2, 5, 1, 3, 6)
+    return x.reshape(1, 3, rows * p, columns * p)
 
 
 def tiles(patches, m, side=4, p=4):
@@ -186,7 +199,8 @@ def main():
         split = name in ("idefics3", "smolvlm")
         tiled = split or name.startswith("internvl")
         side = 4 if name == "smolvlm" else 2
-        merge, n = side * side, 3 * 4 * 4 * (1 if tiled else 2)
+        fit = name == "mistral3"
+        merge, n = side * side, 3 * 4 * 4 * (1 if tiled or fit else 2)
         cut = lambda patches: tiles(patches, side)[None] if split else tiles(patches, side)
         grids = [(4, 4), (12, 4)] if tiled else [(4, 6), (10, 14)]
         patches = [pixels(r, c, n, float(k)) for k, (r, c) in enumerate(grids)]
@@ -200,10 +214,19 @@ def main():
         x["mm_token_type_ids"] = (x["input_ids"] == IMAGE).int()
         if tiled:
             x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=cut(x["pixel_values"]))
+        if fit:
+            most = [4 * max(g[i] for g in grids) for i in (0, 1)]
+            sheets = [sheet(p, *g) for p, g in zip(patches, grids)]
+            sheets = [torch.nn.functional.pad(s, (0, most[1] - s.shape[3], 0, most[0] - s.shape[2])) for s in sheets]
+            x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=torch.cat(sheets),
+                     image_sizes=torch.tensor([(4 * r, 4 * c) for r, c in grids]))
         images = []
         with torch.no_grad():
             for p, (r, c) in zip(patches, grids):
-                got = model.model.get_image_features(cut(p), return_dict=True) if tiled else model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
+                if fit:
+                    got = model.model.get_image_features(sheet(p, r, c), torch.tensor([(4 * r, 4 * c)]), return_dict=True)
+                else:
+                    got = model.model.get_image_features(cut(p), return_dict=True) if tiled else model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
                 feats = features(got)
                 flat = torch.cat([f.reshape(-1) for f in feats]).numpy()
                 images.append({"rows": r, "columns": c, "features": len(flat), "every7th": flat[::7].tolist()})
@@ -215,7 +238,7 @@ def main():
         keep["architectures"] = [cls.__name__]
         for part in ("text_config", "vision_config"):
             known = GENERATING | LINEAR if "linear_conv_kernel_dim" in keep[part] else GENERATING
-            if "glm4v" in name or tiled:
+            if "glm4v" in name or tiled or fit:
                 known = GENERATING | OTHERS
             keep[part] = {k: v for k, v in keep[part].items() if k in known}
         out["models"].append({"name": name, "config": keep, "images": images, "tokens": tokens, "rows": rows,
@@ -233,7 +256,7 @@ GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_ty
 OTHERS = {"image_size", "attention_bias", "n_routed_experts", "n_shared_experts", "first_k_dense_replace", "n_group",
           "topk_group", "routed_scaling_factor", "num_channels", "use_qk_norm", "norm_type", "layer_norm_eps",
           "use_mean_pooling", "tie_word_embeddings"}
-PROJECTOR = ["scale_factor", "downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
+PROJECTOR = ["scale_factor", "image_token_index", "spatial_merge_size", "multimodal_projector_bias", "downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
              "vision_feature_select_strategy"]
 LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_heads", "linear_num_value_heads",
           "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"}
@@ -241,7 +264,7 @@ LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_head
 
 def features(got):
     """The features of an image's tokens, then those for layers of the language model."""
-    if isinstance(getattr(got, "pooler_output", None), list):
+    if isinstance(getattr(got, "pooler_output", None), (list, tuple)):
         return got.pooler_output
     if hasattr(got, "pooler_output"):
         return [got.pooler_output, *(getattr(got, "deepstack_features", None) or [])]

@@ -14,7 +14,8 @@ import pathlib
 
 import numpy as np
 from PIL import Image
-from transformers import Glm4vImageProcessor, GotOcr2ImageProcessor, Idefics3ImageProcessor, SmolVLMImageProcessor
+from transformers import (Glm4vImageProcessor, GotOcr2ImageProcessor, Idefics3ImageProcessor, PixtralImageProcessor,
+                          SmolVLMImageProcessor)
 from transformers.models.glm4v.image_processing_glm4v import smart_resize
 
 rng = np.random.default_rng(11)
@@ -27,6 +28,22 @@ TILES = dict(image_processor_type="GotOcr2ImageProcessorFast", size=dict(height=
              max_patches=12, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225], crop_to_patches=False)
 SPLIT = dict(image_processor_type="SmolVLMImageProcessor", size=dict(longest_edge=2048), resample=1, do_pad=True,
              max_image_size=dict(longest_edge=512), do_image_splitting=True, image_mean=[0.5] * 3, image_std=[0.5] * 3)
+FIT = dict(image_processor_type="PixtralImageProcessorFast", size=dict(longest_edge=1540),
+           patch_size=dict(height=14, width=14))
+
+
+def fitted(settings, x):
+    """Pixels with what PixtralProcessor passes on: the side of a token."""
+    return PixtralImageProcessor(size=settings["size"])(images=[x], patch_size=28, return_tensors="np")["pixel_values"][0]
+
+
+def fit_sizes(settings):
+    for w, h in [(28, 29), (1540, 1541), (1, 1540)] + [tuple(int(2 ** x) for x in rng.uniform(0, 12, 2)) for _ in range(22)]:
+        try:
+            _, a, b = fitted(settings, Image.new("RGB", (w, h))).shape
+            yield [w, h, a // 14, b // 14]
+        except (RuntimeError, ValueError):
+            yield [w, h, 0, 0]
 
 
 def glm_sizes(settings):
@@ -70,6 +87,10 @@ def values(settings, what):
     if settings["image_processor_type"].startswith("Glm"):
         got = Glm4vImageProcessor(**settings)(images=[x], return_tensors="np")
         v, (_, rows, columns) = got["pixel_values"], got["image_grid_thw"][0]
+    elif settings["image_processor_type"].startswith("Pix"):
+        v, p = fitted(settings, x), 14
+        rows, columns = v.shape[1] // p, v.shape[2] // p
+        v = v.reshape(3, rows // 2, 2, p, columns // 2, 2, p).transpose(1, 4, 2, 5, 0, 3, 6).reshape(rows * columns, -1)
     else:
         p = 14
         if "max_image_size" in settings:
@@ -98,10 +119,12 @@ print(json.dumps({
         (tile_sizes, dict(TILES, max_patches=1)), (split_sizes, SPLIT),
         (split_sizes, dict(SPLIT, image_processor_type="Idefics3ImageProcessor", size=dict(longest_edge=1456),
                            max_image_size=dict(longest_edge=364))),
-        (split_sizes, dict(SPLIT, do_image_splitting=False)))],
+        (split_sizes, dict(SPLIT, do_image_splitting=False)), (fit_sizes, FIT),
+        (fit_sizes, dict(FIT, size=dict(longest_edge=100))))],
     "patches": [values(s, what) for s, what in (
         (GLM, [150, 90]), (GLM, [20, 45]), (dict(GLM, size=dict(shortest_edge=6272, longest_edge=12544)), [200, 120]),
         (small, [150, 70]), (small, [56, 56]), (small, [30, 200]), (dict(small, min_patches=2), [100, 100]), (split, [150, 90]),
         (split, [20, 45]), (dict(split, size=dict(longest_edge=50)), [200, 120]),
-        (dict(split, do_image_splitting=False), [90, 110]), (dict(split, resample=3), [99, 31]))],
+        (dict(split, do_image_splitting=False), [90, 110]), (dict(split, resample=3), [99, 31]),
+        (FIT, [150, 90]), (dict(FIT, size=dict(longest_edge=100)), [31, 190]))],
 }, indent=0))
