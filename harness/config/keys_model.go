@@ -24,8 +24,8 @@ func modelKeys() []Key {
 			When:   []Clause{only("model.init", "pretrained")},
 			Help: "which part of the folder to load: text is the language model inside a model of text and images " +
 				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, " +
-				"SmolVLM, LFM2-VL), without its vision tower. images is Qwen3.5 with its vision tower, whose whole means the language " +
-				"model alone"},
+				"SmolVLM, LFM2-VL), without its vision tower. images is Qwen3.5 with its vision tower, whose whole " +
+				"means the language model alone"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
 				"train.lora of the same shape, training continues them; training all weights folds them in " +
