@@ -23,9 +23,9 @@ func modelKeys() []Key {
 			Stages: at(Init),
 			When:   []Clause{only("model.init", "pretrained")},
 			Help: "which part of the folder to load: text is the language model inside a model of text and images " +
-				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, LFM2-VL), " +
-				"without its vision tower. images is Qwen3.5 with its vision tower, whose whole means the language " +
-				"model alone"},
+				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, " +
+				"SmolVLM, LFM2-VL), without its vision tower. images is Qwen3.5 with its vision tower, whose whole " +
+				"means the language model alone"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
 				"train.lora of the same shape, training continues them; training all weights folds them in " +
@@ -190,7 +190,8 @@ func aboutModel(path string) string {
       --set model.base=hub:Qwen/Qwen3.5-4B@main --set model.part=images
 
   In all other classes with a vision tower that exp computes (Qwen2-VL, Qwen2.5-VL,
-  Qwen3-VL, GLM-4.1V to 4.6V, InternVL) whole is text and images, and images is refused.
+  Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, SmolVLM, Mistral 3) whole is text and
+  images, and images is refused.
 `
 	}
 	return ""

@@ -265,7 +265,7 @@ func (p *Prompter) answerText(turn []rollout.Message, tools json.RawMessage) (te
 	}
 	m = list[1]
 	if len(m.More) == 0 {
-		return m.Content, mark, nil
+		return p.template.opened(m.Content), mark, nil
 	}
 	head, err := p.template.render(list[:1], tools, true)
 	if err != nil {

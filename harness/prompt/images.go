@@ -16,6 +16,8 @@ type ImageReader struct {
 	Pad int32
 	// Before and After are tokens around each image that the template does not write (InternVL).
 	Before, After []int32
+	// Marks are texts around parts of it that the template does not write (Idefics3, SmolVLM, Pixtral); nil: none.
+	Marks Marks `json:",omitempty"`
 	// Size returns the rows and columns of an image's tokens, from its size in pixels.
 	Size interface {
 		Tokens(width, height int) (rows, columns int, err error)
@@ -102,11 +104,11 @@ func (p *Prompter) illustrated(images []rollout.Picture, ids []int32) ([]int32, 
 		}
 		pic := images[next]
 		next++
-		tokens, err := p.tokensOf(pic)
+		tokens, err := p.marked(pic)
 		if err != nil {
 			return nil, fmt.Errorf("image %d, %v: %w", next, pic, err)
 		}
-		out = slices.Concat(out, p.images.Before, tokens, p.images.After)
+		out = append(out, tokens...)
 	}
 	return slices.Clip(out), nil
 }
@@ -162,11 +164,11 @@ func (p *Prompter) padded(images []rollout.Picture, ids []int32) (out []int32, n
 			continue
 		}
 		out = append(out, p.images.Pad)
-		rows, columns, err := p.images.Size.Tokens(images[n].Width, images[n].Height)
+		span, err := p.span(images[n])
 		if err != nil {
 			panic("prompt: an image that has tokens has no size: " + err.Error())
 		}
-		i, n = i+rows*columns, n+1
+		i, n = i+span, n+1
 	}
 	return out, n
 }

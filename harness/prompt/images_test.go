@@ -281,7 +281,7 @@ func TestImageConversation(t *testing.T) {
 	spelled.Messages = append([]rollout.Message{shows("<pad><image>?").Messages[0]}, q.Messages[1:]...)
 	z, _, err := p.Conversations(t.Context(), []layout.Conversation{spelled})
 	if err != nil || !strings.Contains(p.parts(&spelled, z[0])[0].Text, "<pad>Picture 1: <image 20×10 sha256:aaaaaaaa>?") {
-		t.Errorf("a question that spells the place of an image: %q, %v", p.parts(&spelled, z[0]), err)
+		t.Errorf("a question that spells the place of an image: %+v, %v", p.parts(&spelled, z[0]), err)
 	}
 	// A cut within the second question leaves out the whole of it, and no part of an image.
 	p.sft.MaxTokens = len(x[0].Prompt) + x[0].Inserted[0].End - 10

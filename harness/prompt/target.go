@@ -62,7 +62,7 @@ func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error
 	if err != nil {
 		return nil, err
 	}
-	text := q.Target
+	text := p.template.opened(q.Target)
 	if p.opensThought(prompt) {
 		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark); ok {
 			text = strings.TrimPrefix(rest, "\n")
@@ -107,7 +107,7 @@ func firstStop(text string, stop []string) (from, to int) {
 // target adds a text to learn, and end; what sft.mask encloses is not learned.
 func (p *Prompter) target(x *Conversation, text string, end int32) error {
 	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
-	if err := p.split(x, text, 0, true, own); err != nil {
+	if err := p.split(x, p.template.opened(text), 0, true, own); err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
 	x.add([]int32{end}, true)

@@ -33,6 +33,8 @@ type template struct {
 	withTools  *chat.Template
 	toolSource string // of the template that renders chats with tools
 	channels   bool   // an answer is several messages: the token behind one does not end the answer
+	parts      bool   // contents must be lists of parts
+	opening    string // what such a template writes before an answer's text and a prompt does not end with, a space
 }
 
 // mostTemplate is more than a template may have; the error of chat.Parse gives the limit.
@@ -69,6 +71,9 @@ func newTemplate(c *config.Run, tok tokenizer.Tokenizer) (*template, error) {
 		return nil, fmt.Errorf("data.template_vars: %w", err)
 	}
 	t.vars, _ = vars.(*chat.Dict)
+	if t.parts = chat.ReadsParts(context.Background(), t.Template, t.input()); t.parts {
+		t.opening = t.beforeAnswer()
+	}
 	return t, t.useTools(c, tok.Files())
 }
 
@@ -115,16 +120,19 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 			return "", fmt.Errorf("tools: %w", err)
 		}
 	}
-	for i := range list {
-		raw, err := json.Marshal(list[i])
+	for _, m := range list {
+		if m.Role == "assistant" {
+			m.Content = strings.TrimPrefix(m.Content, t.opening) // which the template writes
+		}
+		raw, err := json.Marshal(m)
 		if err != nil {
 			return "", err
 		}
-		var m chat.Message
-		if err := json.Unmarshal(raw, &m); err != nil {
+		var read chat.Message
+		if err := json.Unmarshal(raw, &read); err != nil {
 			return "", err
 		}
-		in.Messages = append(in.Messages, m)
+		in.Messages = append(in.Messages, read)
 	}
 	text, err := t.with(tools).Render(context.Background(), in)
 	if err == nil {
@@ -139,8 +147,36 @@ func (t *template) render(list []rollout.Message, tools json.RawMessage, open bo
 	return "", err
 }
 
+// beforeAnswer returns the spaces that the template writes between the end of a prompt and the text of an answer: of
+// Idefics3's "Assistant: Yes", a prompt has "Assistant:", so the policy writes " Yes".
+func (t *template) beforeAnswer() string {
+	list := []rollout.Message{{Role: "user", Content: askedBefore}, {Role: "assistant", Content: answerBefore}}
+	prompt, err := t.prompt(list[:1], nil)
+	if err != nil {
+		return ""
+	}
+	whole, err := t.render(list, nil, false)
+	if err != nil {
+		return ""
+	}
+	rest, _ := strings.CutPrefix(whole, prompt)
+	before, _, found := strings.Cut(rest, answerBefore)
+	if !found || strings.Trim(before, " ") != "" {
+		return ""
+	}
+	return before
+}
+
+// opened returns the text of an answer as the policy writes it behind a prompt.
+func (t *template) opened(text string) string {
+	if t == nil || strings.HasPrefix(text, t.opening) {
+		return text
+	}
+	return t.opening + text
+}
+
 func (t *template) input() chat.Input {
-	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date}
+	return chat.Input{Special: t.special, Vars: t.vars, Date: t.date, TextParts: t.parts}
 }
 
 // endOfTurn returns the text that the template writes between an answer and the next question; ""

@@ -125,13 +125,18 @@ func taughtSquares(t *testing.T, data string) (talks, pairs string) {
 // The other classes learn, too.
 func TestImagesOfClasses(t *testing.T) {
 	l, data := newLab(t), squares(t)
-	for i, conf := range append(prompttest.OtherPictureConfigs(), prompttest.TiledPictureConfig) {
+	tiled := []string{prompttest.TiledPictureConfig, prompttest.SplitPictureConfig}
+	for i, conf := range append(prompttest.OtherPictureConfigs(), tiled...) {
 		dir := prompttest.PictureFolder(t, conf)
 		for _, lora := range []bool{true, false} {
-			if !lora && conf == prompttest.TiledPictureConfig {
+			if !lora && slices.Contains(tiled, conf) {
 				continue
 			}
-			sets := slices.DeleteFunc(imageSets(dir, data, fmt.Sprintf("name=class%d-%t", i, lora)),
+			sets := imageSets(dir, data, fmt.Sprintf("name=class%d-%t", i, lora))
+			if conf == prompttest.SplitPictureConfig { // the places of tiles are spelled
+				sets = append(sets, "data.max_prompt_tokens=200")
+			}
+			sets = slices.DeleteFunc(sets,
 				func(s string) bool { return !lora && strings.HasPrefix(s, "train.lora=") })
 			p := l.plan(0, sets...)
 			res, _ := l.execute(p)

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -330,7 +331,18 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		return nil, &prompt.ImagesError{Key: "model.base", Err: err}
 	}
 	x := &prompt.ImageReader{Pad: pad, Size: settings}
-	if settings.Tile == 0 {
+	switch {
+	case settings.LongSide:
+		named := tok.SpecialTokens().Named
+		m := &prompt.TileMarks{Around: cmp.Or(named["fake_image_token"], "<fake_token_around_image>"),
+			Whole: cmp.Or(named["global_image_token"], "<global-img>"), Size: settings}
+		x.Marks = m
+		return x, hasTokens(tok, m.Around)
+	case settings.Fit:
+		m := &prompt.RowMarks{Break: "[IMG_BREAK]", End: "[IMG_END]", Size: settings}
+		x.Marks = m
+		return x, hasTokens(tok, m.Break, m.End)
+	case settings.Tile == 0:
 		return x, nil
 	}
 	for name, to := range map[string]*[]int32{"start_image_token": &x.Before, "end_image_token": &x.After} {
@@ -343,6 +355,17 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		*to = []int32{id}
 	}
 	return x, nil
+}
+
+// hasTokens returns an error if a tokenizer lacks one of the tokens that an image processor writes.
+func hasTokens(tok tokenizer.Tokenizer, list ...string) error {
+	for _, text := range list {
+		if _, ok := tok.TokenID(text); !ok {
+			return &prompt.ImagesError{Key: "model.base", Err: fmt.Errorf("the tokenizer has no token %s, which the "+
+				"image processor writes among the tokens of an image", text)}
+		}
+	}
+	return nil
 }
 
 // visionDigest covers the vision tower of model.base and how its folder says to read images; zero for a model of text

@@ -13,6 +13,7 @@ const (
 	templateFile    = "chat_template.jinja"
 	templateFolder  = "additional_chat_templates/"
 	tokenizerConfig = "tokenizer_config.json"
+	processorFile   = "chat_template.json" // of transformers 4's processors of text and images
 	defaultTemplate = "default"
 	toolsTemplate   = "tool_use"
 	templateKey     = "chat_template"
@@ -23,15 +24,16 @@ var ErrNoTemplate = errors.New("the model has no chat template")
 
 // SelectTemplate returns a chat template of a model and its place. files are the files of
 // the model's folder by path. It looks at chat_template.jinja and
-// additional_chat_templates/NAME.jinja, and then at chat_template in tokenizer_config.json;
-// it ignores other files and missing ones.
+// additional_chat_templates/NAME.jinja, then at chat_template in tokenizer_config.json, and
+// then in chat_template.json; it ignores other files and missing ones.
 //
 // name chooses one of several; "" means the template "tool_use" if tools is set and the
 // place has one, else "default". It returns ErrNoTemplate if the model has none at all;
 // otherwise the error names the templates it has.
 func SelectTemplate(files map[string][]byte, name string, tools bool) (source, from string, err error) {
 	var known []string
-	for _, place := range []func(map[string][]byte) (map[string]namedTemplate, error){templateFiles, configFile} {
+	for _, place := range []func(map[string][]byte) (map[string]namedTemplate, error){templateFiles,
+		configFile(tokenizerConfig), configFile(processorFile)} {
 		all, err := place(files)
 		if err != nil {
 			return "", "", err
@@ -75,24 +77,26 @@ func templateFiles(files map[string][]byte) (map[string]namedTemplate, error) {
 	return all, nil
 }
 
-// configFile returns the templates in tokenizer_config.json, by name.
-func configFile(files map[string][]byte) (map[string]namedTemplate, error) {
-	data, ok := files[tokenizerConfig]
-	if !ok {
-		return nil, nil
-	}
-	named, err := configTemplates(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", tokenizerConfig, err)
-	}
-	all := map[string]namedTemplate{}
-	for name, source := range named {
-		all[name] = namedTemplate{source, tokenizerConfig}
-		if len(named) > 1 {
-			all[name] = namedTemplate{source, tokenizerConfig + " (" + name + ")"}
+// configFile returns what finds the templates in a file of settings, by name.
+func configFile(path string) func(files map[string][]byte) (map[string]namedTemplate, error) {
+	return func(files map[string][]byte) (map[string]namedTemplate, error) {
+		data, ok := files[path]
+		if !ok {
+			return nil, nil
 		}
+		named, err := configTemplates(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all := map[string]namedTemplate{}
+		for name, source := range named {
+			all[name] = namedTemplate{source, path}
+			if len(named) > 1 {
+				all[name] = namedTemplate{source, path + " (" + name + ")"}
+			}
+		}
+		return all, nil
 	}
-	return all, nil
 }
 
 // configTemplates returns the templates of a config: a text, or a list of objects

@@ -31,6 +31,8 @@ func TestSelectTemplate(t *testing.T) {
 		{"additional", map[string]string{"chat_template.jinja": "FILE", "additional_chat_templates/tool_use.jinja": "A"}, "", true, "A @ additional_chat_templates/tool_use.jinja"},
 		{"additional unused", map[string]string{"chat_template.jinja": "FILE", "additional_chat_templates/tool_use.jinja": "A"}, "", false, "FILE @ chat_template.jinja"},
 		{"additional and config", map[string]string{"tokenizer_config.json": one, "additional_chat_templates/rag.jinja": "A"}, "", false, "CONFIG @ tokenizer_config.json"},
+		{"of a processor", map[string]string{"tokenizer_config.json": "{}", "chat_template.json": one}, "", false, "CONFIG @ chat_template.json"},
+		{"config before the processor's", map[string]string{"tokenizer_config.json": one, "chat_template.json": `{"chat_template": "P"}`}, "", false, "CONFIG @ tokenizer_config.json"},
 		{"other folders", map[string]string{"x/chat_template.jinja": "FILE", "additional_chat_templates/x/y.jinja": "A"}, "", false, "the model has no chat template"},
 		{"unknown name", map[string]string{"tokenizer_config.json": several}, "nope", false, `no chat template "nope", but default, rag, tool_use`},
 		{"bad JSON", map[string]string{"tokenizer_config.json": "{"}, "", false, "tokenizer_config.json: chat: JSON at byte"},
@@ -81,6 +83,31 @@ func TestEndOfTurn(t *testing.T) {
 		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 			t.Errorf("%s: got %q, %v, want %q, %s", tt.source, got, err, tt.want, tt.err)
 		}
+	}
+}
+
+// Idefics3's template writes parts of contents alone: a text has to be one.
+func TestReadsParts(t *testing.T) {
+	const parts = "{% for m in messages %}{{ m.role | capitalize }}{% if m.content[0]['type'] == 'image' %}:{% else %}: {% endif %}" +
+		"{% for c in m.content %}{% if c['type'] == 'text' %}{{ c.text }}{% elif c['type'] == 'image' %}<image>{% endif %}{% endfor %}<end>\n{% endfor %}"
+	ctx := context.Background()
+	for source, want := range map[string]bool{chatml: false, parts: true, "x": false, "{{ raise_exception('no') }}": false,
+		"{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{{ m.content[0].text }}{% endif %}{% endfor %}": false} {
+		if got := ReadsParts(ctx, mustParse(t, source), Input{}); got != want {
+			t.Errorf("%s: %v", source, got)
+		}
+	}
+	var shows Message
+	if err := json.Unmarshal([]byte(`{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Why?"}]}`), &shows); err != nil {
+		t.Fatal(err)
+	}
+	in := Input{TextParts: true, Messages: []Message{NewMessage("system", ""), shows, NewMessage("assistant", "So.")}}
+	got, err := mustParse(t, parts).Render(ctx, in)
+	if want := "System: <end>\nUser:<image>Why?<end>\nAssistant: So.<end>\n"; err != nil || got != want {
+		t.Errorf("%q, %v, want %q", got, err, want)
+	}
+	if end, err := EndOfTurn(ctx, mustParse(t, parts), in); err != nil || end != "<end>\nUser: " {
+		t.Errorf("a turn ends with %q, %v", end, err)
 	}
 }
 

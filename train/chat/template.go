@@ -100,6 +100,7 @@ type Input struct {
 	Special             map[string]string // bos_token, eos_token, …
 	Vars                *Dict             // further variables such as enable_thinking; nil means none
 	Date                time.Time         // for strftime_now; zero means DefaultDate
+	TextParts           bool              // a content that is text becomes a list of one part
 }
 
 // variables returns the template's variables as transformers sets them: missing tools and
@@ -118,6 +119,12 @@ func (in Input) variables() *Dict {
 	}
 	list := &List{Items: make([]Value, len(in.Messages))}
 	for i, m := range in.Messages {
+		if text, ok := m.Text(); ok && in.TextParts {
+			part := &Dict{}
+			part.Set("type", Str("text"))
+			part.Set("text", Str(text))
+			m = m.With("content", &List{Items: []Value{part}})
+		}
 		list.Items[i] = m.value()
 	}
 	d.Set("messages", list)

@@ -13,6 +13,17 @@ const (
 	nextQuestion  = "qX7second"
 )
 
+// ReadsParts reports whether a template writes contents that are lists of parts, and drops those that are text, as
+// Idefics3's and SmolVLM's do. Input.TextParts makes it write both.
+func ReadsParts(ctx context.Context, t *Template, in Input) bool {
+	writes := func(parts bool) bool {
+		in.Messages, in.TextParts = []Message{NewMessage("user", firstQuestion)}, parts
+		text, err := t.Render(ctx, in)
+		return err == nil && strings.Contains(text, firstQuestion)
+	}
+	return !writes(false) && writes(true)
+}
+
 // EndOfTurn returns the text that a template writes between the content of an assistant
 // message and the content of the next user message; the token that ends a turn is in it,
 // before the start of the next turn. special and vars are as in Input. It returns an error

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -51,19 +52,28 @@ func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]Fi
 	list = publish(list, sourceTensor, stackedSource, turnedSource, x.Config)
 	targets := slices.Sorted(slices.Values(x.Heads.Adapters.Targets))
 	if x.Config.ReadsImages() {
+		inner := languageModel
+		if name := x.Config.Images.Module; name != "" {
+			inner = backbonePrefix + name + "."
+		}
 		for i := range list {
 			rest := strings.TrimPrefix(list[i].Name, adapterPrefix+backbonePrefix)
-			list[i].Name = adapterPrefix + languageModel + rest
+			list[i].Name = adapterPrefix + inner + rest
 		}
 		// Maps of the vision tower may have the same names.
 		return writeAdapters(x.Heads.Adapters, list, dir, base,
-			`model\.language_model\..*\.(`+strings.Join(targets, "|")+")")
+			regexp.QuoteMeta(inner)+`.*\.(`+strings.Join(targets, "|")+")")
 	}
 	return writeAdapters(x.Heads.Adapters, list, dir, base, targets)
 }
 
-// languageModel begins the names of the language model's modules within a model of text and images (transformers 5).
-const languageModel = backbonePrefix + "language_model."
+// What the names of the language model's modules begin with, within a model of text and images: where transformers 5
+// has them, and in Idefics3 and SmolVLM.
+const (
+	languageModel = backbonePrefix + "language_model."
+	textModel     = backbonePrefix + textModule + "."
+	textModule    = "text_model"
+)
 
 func writeAdapters(a *model.Adapters, tensors []Source, dir, base string, targets any) ([]FileInfo, error) {
 	out, err := system().stage("write adapters", dir)

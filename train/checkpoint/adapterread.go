@@ -60,7 +60,7 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 				return n.toHere(name)
 			}
 		}
-		for _, deeper := range []string{"model.language_model.", "language_model.model."} {
+		for _, deeper := range []string{languageModel, textModel, "language_model.model."} {
 			if rest, ok := strings.CutPrefix(name, adapterPrefix+deeper); ok {
 				return adapterPrefix + backbonePrefix + rest, true
 			}

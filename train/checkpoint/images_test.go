@@ -47,13 +47,13 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 10 {
+	if len(all.Models) != 13 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
 		for _, v5 := range []bool{false, true} {
 			if !v5 && (x.Name == "qwen3-vl" || x.onRequest() || strings.HasPrefix(x.Name, "glm4v") ||
-				x.Name == "internvl-6b") {
+				x.Name == "internvl-6b" || x.split()) {
 				continue // transformers 4 has the names of 5 in most of these classes, but experts of Qwen3-VL turned
 			}
 			t.Run(x.Name+map[bool]string{true: "/transformers 5"}[v5], func(t *testing.T) {
@@ -68,6 +68,17 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 
 // onRequest reports whether images of its class are read on request alone.
 func (x pictured) onRequest() bool { return strings.HasPrefix(x.Name, "qwen3.5") }
+
+// split reports whether its images are Idefics3's tiles.
+func (x pictured) split() bool { return x.Name == "idefics3" || x.Name == "smolvlm" }
+
+// inner begins the names of its language model's tensors as transformers 5 writes them.
+func (x pictured) inner() string {
+	if x.split() {
+		return textModel
+	}
+	return languageModel
+}
 
 // config returns the architecture with images.
 func (x pictured) config(t *testing.T, dir string) model.Config {
@@ -101,8 +112,8 @@ func (x pictured) weights(t *testing.T, dir string, v5 bool) []Source {
 		rest, inner := strings.CutPrefix(list[i].Name, backbonePrefix)
 		switch {
 		case inner && (v5 || moe):
-			list[i].Name = languageModel + rest
-		case !v5 && tower.Kind == vision.InternVL:
+			list[i].Name = x.inner() + rest
+		case !v5 && (tower.Kind == vision.InternVL || tower.Kind == vision.Pixtral):
 			list[i].Name = "language_model." + list[i].Name
 		}
 	}
@@ -288,7 +299,10 @@ func TestLanguageModelsOfImages(t *testing.T) {
 		"glm4v":        {Sections: [3]int{1, 1, 1}},
 		"glm4v-moe":    {Sections: [3]int{1, 1, 1}},
 		"internvl":     {Flat: true},
-		"internvl-6b":  {Flat: true}}
+		"internvl-6b":  {Flat: true},
+		"idefics3":     {Flat: true, Module: "text_model"},
+		"smolvlm":      {Flat: true, Module: "text_model"},
+		"mistral3":     {Flat: true}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c := x.config(t, dir)
 		if c.Images != want[x.Name] {
@@ -426,7 +440,8 @@ func TestPartsOfModelsOfImages(t *testing.T) {
 	plain := map[string]string{"qwen2-vl": "Qwen2ForCausalLM", "qwen2.5-vl": "Qwen2ForCausalLM",
 		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM",
 		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM", "glm4v": "Glm4ForCausalLM",
-		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM"}
+		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM",
+		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM", "mistral3": "MistralForCausalLM"}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		readText, openText := ReadTextConfig, OpenTextFolder
 		if x.onRequest() {
@@ -524,9 +539,9 @@ func TestAdaptersOfModelsOfImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		targets := regexp.MustCompile("^(?:" + settings.Targets + ")$")
-		for name, want := range map[string]bool{"model.language_model.layers.2.self_attn.q_proj": true,
-			"model.language_model.layers.0." + block: true, "model.language_model.layers.0.mlp.up_proj": false,
-			"model.visual.blocks.0." + block: false} {
+		for name, want := range map[string]bool{x.inner() + "layers.2.self_attn.q_proj": true,
+			x.inner() + "layers.0." + block: true, x.inner() + "layers.0.mlp.up_proj": false,
+			"model.visual.blocks.0." + block: false, "model.vision_model.encoder.layers.0.self_attn.q_proj": false} {
 			if got := targets.MatchString(name); got != want {
 				t.Errorf("%s targets %s: %v", settings.Targets, name, got)
 			}
@@ -536,9 +551,9 @@ func TestAdaptersOfModelsOfImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer written.Close()
-		for _, x := range written.List() {
-			if !strings.HasPrefix(x.Name, "base_model.model.model.language_model.layers.") {
-				t.Errorf("PEFT has no tensor %s", x.Name)
+		for _, a := range written.List() {
+			if !strings.HasPrefix(a.Name, "base_model.model."+x.inner()+"layers.") {
+				t.Errorf("PEFT has no tensor %s", a.Name)
 			}
 		}
 		read, err := ReadAdapters(out, c)
@@ -603,7 +618,9 @@ func TestPublishedModelOfImages(t *testing.T) {
 	}
 }
 
-// Published files of other families: GLM-4.1V-9B-Thinking and InternVL3-1B-hf, without keys that say nothing of a model.
+// Published files of other families: GLM-4.1V-9B-Thinking, InternVL3-1B-hf, SmolVLM2-500M-Video-Instruct,
+// SmolVLM2-2.2B-Instruct and Idefics3-8B-Llama3, the last two shortened to what counts. Files of Idefics3 and SmolVLM
+// leave out defaults of LlamaConfig.
 func TestPublishedModelsOfOtherTowers(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config, processor, other string
@@ -644,6 +661,51 @@ func TestPublishedModelsOfOtherTowers(t *testing.T) {
 			vision.Config{Kind: vision.InternVL, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: "gelu", Channels: 3,
 				Patch: 14, Frames: 1, Merge: 2, Out: 896, Side: 32, Eps: 1e-6, Bias: true},
 			model.ImageSettings{Flat: true}, [2]int{7 * 16, 16}}, // 3×2 tiles and the whole
+		"smolvlm2-500m": {`{"architectures": ["SmolVLMForConditionalGeneration"], "image_token_id": 49190,
+			"model_type": "smolvlm", "pad_token_id": 128002, "scale_factor": 4, "text_config": {
+			"architectures": ["VLlama3ForCausalLM"], "head_dim": 64, "hidden_size": 960, "intermediate_size": 2560,
+			"is_llama_config": true, "max_position_embeddings": 8192, "model_type": "llama", "neftune_noise_alpha": 0.0,
+			"num_attention_heads": 15, "num_hidden_layers": 32, "num_key_value_heads": 5, "pad_token_id": 2,
+			"pixel_shuffle_factor": 4, "qk_layer_norms": false, "rms_norm_eps": 1e-05, "rope_interleaved": false,
+			"rope_theta": 100000, "torch_dtype": "bfloat16", "use_resampler": false, "vocab_size": 49280},
+			"tie_word_embeddings": false, "torch_dtype": "float32", "transformers_version": "4.47.1", "use_cache": false,
+			"use_reentrant_checkpointing": false, "vision_config": {"hidden_size": 768, "image_size": 512,
+			"max_image_size": {"longest_edge": 512}, "model_type": "smolvlm_vision", "num_attention_heads": 12,
+			"patch_size": 16, "size": {"longest_edge": 2048}, "tie_word_embeddings": false, "use_base_siglip": false},
+			"vocab_size": 49280}`,
+			`{"do_convert_rgb": true, "do_image_splitting": true, "do_normalize": true, "do_pad": true, "do_rescale": true,
+			"do_resize": true, "image_mean": [0.5, 0.5, 0.5], "image_processor_type": "SmolVLMImageProcessor",
+			"image_std": [0.5, 0.5, 0.5], "max_image_size": {"longest_edge": 512}, "processor_class": "SmolVLMProcessor",
+			"resample": 1, "rescale_factor": 0.00392156862745098, "size": {"longest_edge": 2048},
+			"video_sampling": {"fps": 1, "max_frames": 64, "video_size": {"longest_edge": 512}}}`,
+			`{"image_processor_type": "SmolVLMImageProcessor"}`,
+			vision.Config{Kind: vision.Idefics3, Layers: 12, Width: 768, Heads: 12, FFN: 3072, Activation: "gelu_pytorch_tanh",
+				Channels: 3, Patch: 16, Frames: 1, Merge: 4, Out: 960, Side: 32, Eps: 1e-6},
+			model.ImageSettings{Flat: true, Module: "text_model"}, [2]int{13 * 8, 8}}, // 4×3 tiles and the whole
+		"smolvlm2-2.2b": {`{"architectures": ["SmolVLMForConditionalGeneration"], "image_token_id": 49190,
+			"model_type": "smolvlm", "scale_factor": 3, "text_config": {"architectures": ["VLlama3ForCausalLM"],
+			"head_dim": 64, "hidden_size": 2048, "intermediate_size": 8192, "max_position_embeddings": 8192,
+			"model_type": "llama", "num_hidden_layers": 24, "rms_norm_eps": 1e-05, "rope_theta": 130000,
+			"vocab_size": 49280}, "tie_word_embeddings": false, "vision_config": {"hidden_size": 1152, "image_size": 384,
+			"intermediate_size": 4304, "model_type": "smolvlm_vision", "num_hidden_layers": 27, "patch_size": 14}}`,
+			`{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"longest_edge": 384},
+			"size": {"longest_edge": 1536}}`,
+			`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 378, "width": 378}}`,
+			vision.Config{Kind: vision.Idefics3, Layers: 27, Width: 1152, Heads: 16, FFN: 4304, Activation: "gelu_pytorch_tanh",
+				Channels: 3, Patch: 14, Frames: 1, Merge: 3, Out: 2048, Side: 27, Eps: 1e-6},
+			model.ImageSettings{Flat: true, Module: "text_model"}, [2]int{13 * 9, 9}},
+		"idefics3-8b": {`{"architectures": ["Idefics3ForConditionalGeneration"], "image_token_id": 128257,
+			"model_type": "idefics3", "scale_factor": 2, "text_config": {"architectures": ["VLlama3ForCausalLM"],
+			"intermediate_size": 14336, "max_position_embeddings": 10240, "model_type": "llama", "num_key_value_heads": 8,
+			"rms_norm_eps": 1e-05, "rope_theta": 500000.0, "vocab_size": 128259}, "tie_word_embeddings": false,
+			"vision_config": {"hidden_size": 1152, "image_size": 364, "intermediate_size": 4304, "model_type": "idefics3",
+			"num_hidden_layers": 27, "patch_size": 14}}`,
+			`{"image_processor_type": "Idefics3ImageProcessor", "max_image_size": {"longest_edge": 364},
+			"size": {"longest_edge": 1456}}`,
+			`{"image_processor_type": "Idefics3ImageProcessor", "max_image_size": {"longest_edge": 384}}`,
+			vision.Config{Kind: vision.Idefics3, Layers: 27, Width: 1152, Heads: 16, FFN: 4304, Activation: "gelu_pytorch_tanh",
+				Channels: 3, Patch: 14, Frames: 1, Merge: 2, Out: 4096, Side: 26, Eps: 1e-6},
+			model.ImageSettings{Flat: true, Module: "text_model"}, [2]int{13 * 13, 13}},
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.processor))
@@ -663,6 +725,12 @@ func TestPublishedModelsOfOtherTowers(t *testing.T) {
 		}
 		if rows, columns, err := s.Tokens(1000, 600); err != nil || [2]int{rows, columns} != tt.tokens {
 			t.Errorf("%s: %d×%d tokens (%v), want %v", name, rows, columns, err, tt.tokens)
+		}
+		if tower.Kind == vision.Idefics3 {
+			writeFile(t, filepath.Join(dir, processorFile), []byte(`{"image_seq_len": 65}`))
+			if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "image_seq_len in processor_config.json is 65") {
+				t.Errorf("%s with 65 tokens: %v", name, err)
+			}
 		}
 		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.other))
 		if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "the image processor") {
@@ -806,21 +874,25 @@ func TestImagesAreRefused(t *testing.T) {
 			"quantized vision tower"},
 		"turns": {"Qwen2VL", func(_, _, tower object) { tower["rope_parameters"] = object{"rope_theta": 2e4} },
 			"only axial with theta 10000"},
-		"square": {"Qwen3VL", func(_, _, tower object) { tower["num_position_embeddings"] = 5 }, "no square number"},
-		"layers": {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
-		"width":  {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
-		"tower":  {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
-		"small":  {"Glm4v", func(_, _, tower object) { tower["image_size"] = 13 }, "it holds no patch of 14 pixels"},
-		"gates":  {"Glm4v", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
-		"mask":   {"InternVL", func(_, _, tower object) { tower["use_mask_token"] = true }, "use_mask_token is true"},
-		"oblong": {"InternVL", func(_, _, tower object) { tower["image_size"] = []int{448, 224} }, "[448,224], not a number or two equal"},
-		"tile":   {"InternVL", func(_, _, tower object) { tower["image_size"] = 450 }, "not a multiple of patch_size"},
-		"norm":   {"InternVL", func(_, _, tower object) { tower["norm_type"] = "none" }, `norm_type is "none"`},
-		"ratio":  {"InternVL", func(whole, _, _ object) { whole["downsample_ratio"] = 0.4 }, "downsample_ratio is 0.4"},
-		"layer":  {"InternVL", func(whole, _, _ object) { whole["vision_feature_layer"] = -2 }, "vision_feature_layer -2"},
-		"tokens": {"InternVL", func(whole, _, _ object) { whole["image_seq_length"] = 64 }, "a tile of 32·32 patches has 256 tokens"},
-		"oss":    {"InternVL", func(_, text, _ object) { text["model_type"] = "gpt_oss" }, `"gpt_oss": the language model is not`},
-		"inside": {"InternVL", func(_, text, _ object) { text["model_type"] = "moshi" }, `model_type is "moshi": the language model`},
+		"square":  {"Qwen3VL", func(_, _, tower object) { tower["num_position_embeddings"] = 5 }, "no square number"},
+		"layers":  {"Qwen3VL", func(_, _, tower object) { tower["deepstack_visual_indexes"] = []int{1, 0} }, "do not ascend"},
+		"width":   {"Qwen3VL", func(_, _, tower object) { tower["out_hidden_size"] = 25 }, "have 25 channels, but hidden_size is 24"},
+		"tower":   {"Qwen2VL", func(whole, _, _ object) { delete(whole, "vision_config") }, "vision_config is missing"},
+		"small":   {"Glm4v", func(_, _, tower object) { tower["image_size"] = 13 }, "it holds no patch of 14 pixels"},
+		"gates":   {"Glm4v", func(_, _, tower object) { tower["hidden_act"] = "gelu" }, `activation "gelu"`},
+		"mask":    {"InternVL", func(_, _, tower object) { tower["use_mask_token"] = true }, "use_mask_token is true"},
+		"oblong":  {"InternVL", func(_, _, tower object) { tower["image_size"] = []int{448, 224} }, "[448,224], not a number or two equal"},
+		"tile":    {"InternVL", func(_, _, tower object) { tower["image_size"] = 450 }, "not a multiple of patch_size"},
+		"norm":    {"InternVL", func(_, _, tower object) { tower["norm_type"] = "none" }, `norm_type is "none"`},
+		"ratio":   {"InternVL", func(whole, _, _ object) { whole["downsample_ratio"] = 0.4 }, "downsample_ratio is 0.4"},
+		"layer":   {"InternVL", func(whole, _, _ object) { whole["vision_feature_layer"] = -2 }, "vision_feature_layer -2"},
+		"tokens":  {"InternVL", func(whole, _, _ object) { whole["image_seq_length"] = 64 }, "a tile of 32·32 patches has 256 tokens"},
+		"rows":    {"SmolVLM", func(_, _, tower object) { tower["patch_size"] = 16 }, "a tile has 14 patches a side, no multiple of scale_factor, 3"},
+		"oss":     {"InternVL", func(_, text, _ object) { text["model_type"] = "gpt_oss" }, `"gpt_oss": the language model is not`},
+		"inside":  {"InternVL", func(_, text, _ object) { text["model_type"] = "moshi" }, `model_type is "moshi": the language model`},
+		"gelu":    {"Mistral3", func(_, _, tower object) { delete(tower, "hidden_act") }, "only silu is supported"},
+		"biases":  {"Mistral3", func(whole, _, _ object) { whole["multimodal_projector_bias"] = true }, "multimodal_projector_bias true"},
+		"pixtral": {"Mistral3", func(_, _, tower object) { tower["rope_theta"] = 5 }, "rope_theta 5: only pixtral with 10000"},
 		"class": {"Gemma3", func(whole, _, _ object) { whole["model_type"] = "gemma3" },
 			"only its text part is supported"},
 	} {
@@ -835,7 +907,7 @@ func TestImagesAreRefused(t *testing.T) {
 				"vision_config": tower}
 			if tt.class != "Gemma3" {
 				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl",
-					"Glm4v": "glm4v", "InternVL": "internvl"}[tt.class]
+					"Glm4v": "glm4v", "InternVL": "internvl", "SmolVLM": "smolvlm", "Mistral3": "mistral3"}[tt.class]
 				switch tt.class {
 				case "Glm4v":
 					text["partial_rotary_factor"] = 1.0
@@ -843,6 +915,14 @@ func TestImagesAreRefused(t *testing.T) {
 					text["model_type"] = "qwen3"
 					delete(text, "rope_scaling")
 					tower["num_hidden_layers"], tower["num_attention_heads"] = 2, 2
+				case "Mistral3":
+					text["model_type"] = "mistral"
+					delete(text, "rope_scaling")
+					tower["num_attention_heads"], tower["hidden_act"] = 2, "silu"
+				case "SmolVLM":
+					text["model_type"], whole["scale_factor"] = "llama", 3
+					delete(text, "rope_scaling")
+					tower["num_attention_heads"], tower["image_size"], tower["patch_size"] = 2, 224, 18
 				}
 				dir := t.TempDir()
 				writeFile(t, filepath.Join(dir, configFile), compact(whole))

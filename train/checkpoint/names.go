@@ -63,6 +63,8 @@ func (t *Tensors) foreignNames() error {
 			"only the Llama layout is supported (model.layers.0.self_attn.q_proj.weight, …)"},
 		{"model.language_model.", "a text model inside a model of text and images",
 			"only the text part of some classes is supported, on request: model.part: text; --part text"},
+		{textModel, "a text model inside a model of text and images",
+			"only the text part of some classes is supported, on request: model.part: text; --part text"},
 		{"language_model.", "a text model inside a model of text and images",
 			"only the text part of some classes is supported, on request: model.part: text; --part text"},
 		{"backbone.", "the Mamba layout", "only the Llama layout is supported " +

@@ -33,7 +33,8 @@ func imageClasses() []imageClass {
 	glm := append(slices.Clone(qwen), "partial_rotary_factor")
 	return []imageClass{
 		{class: "Gemma3ForConditionalGeneration", kind: "gemma3", inside: "Gemma3ForCausalLM"},
-		{class: "Mistral3ForConditionalGeneration", kind: "mistral3", textKind: "mistral"}, // Mistral Small 3.1
+		{class: "Mistral3ForConditionalGeneration", kind: "mistral3", textKind: "mistral",
+			tower: vision.Pixtral}, // Mistral Small 3.1
 		{class: "Gemma4ForConditionalGeneration", kind: "gemma4", inside: "Gemma4ForCausalLM"},
 		{class: "Gemma4UnifiedForConditionalGeneration", kind: "gemma4_unified",
 			inside: "Gemma4UnifiedForCausalLM"},
@@ -55,6 +56,10 @@ func imageClasses() []imageClass {
 			flat: true, tower: vision.GLM4V},
 		{class: "Glm46VForConditionalGeneration", kind: "glm46v", tower: vision.GLM4V},
 		{class: "InternVLForConditionalGeneration", kind: "internvl", tower: vision.InternVL},
+		{class: "Idefics3ForConditionalGeneration", kind: "idefics3", textKind: "llama", complete: brief,
+			tower: vision.Idefics3},
+		{class: "SmolVLMForConditionalGeneration", kind: "smolvlm", textKind: "llama", complete: brief,
+			tower: vision.Idefics3},
 		{class: "Lfm2VlForConditionalGeneration", kind: "lfm2_vl"},
 	}
 }
@@ -131,6 +136,22 @@ func normalized(text *settings) {
 	}
 	text.values["norm_topk_prob"] = compact(true)
 }
+
+// brief is Idefics3's and SmolVLM's: published files leave out what LlamaConfig has by default.
+func brief(text *settings) {
+	if class, _ := text.classNamed(); class != "LlamaForCausalLM" {
+		return
+	}
+	for key, n := range map[string]int{"vocab_size": 32000, "hidden_size": llamaWidth, "intermediate_size": 11008,
+		"num_hidden_layers": 32, "num_attention_heads": 32} {
+		if !text.has(key) {
+			text.values[key] = compact(n)
+		}
+	}
+}
+
+// llamaWidth is LlamaConfig's hidden_size.
+const llamaWidth = 4096
 
 // evenHeads is GLM-4.1V's: heads share hidden_size evenly.
 func evenHeads(text *settings) {
@@ -257,8 +278,8 @@ func (t *Tensors) textOf(dir string) (*Tensors, error) {
 		return rest, ok
 	})
 	if err == nil && !any {
-		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model: there is no text " +
-			"model inside another")}
+		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model or text_model: there " +
+			"is no text model inside another")}
 	}
 	if err == nil {
 		err = t.hybridNames()
@@ -271,8 +292,10 @@ func (t *Tensors) textOf(dir string) (*Tensors, error) {
 
 // textName returns the plain name of a text model's tensor.
 func textName(name string, beside bool) (plain string, ok bool) {
-	if rest, ok := strings.CutPrefix(name, "model.language_model."); ok { // transformers 5
-		return backbonePrefix + rest, true
+	for _, prefix := range []string{languageModel, textModel} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return backbonePrefix + rest, true
+		}
 	}
 	if rest, ok := strings.CutPrefix(name, "language_model."); ok {
 		return rest, true

@@ -17,11 +17,11 @@ func TestTextOfMistral3(t *testing.T) {
 	text := jsonObject{"model_type": "ministral3", "vocab_size": 7, "hidden_size": 4, "intermediate_size": 6, "head_dim": 4,
 		"num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "rope_parameters": rope}
 	whole := jsonObject{"architectures": []string{"Mistral3ForConditionalGeneration"}, "model_type": "mistral3",
-		"vision_config": jsonObject{}, "text_config": text}
+		"vision_config": jsonObject{"image_size": 64}, "text_config": text}
 	for _, v5 := range []bool{false, true} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, configFile), compact(whole))
-		if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), "Mistral3ForConditionalGeneration: a model of text and images") {
+		if _, err := ReadConfig(dir); err == nil || !strings.Contains(err.Error(), `hidden_act is "gelu" in vision_config`) {
 			t.Errorf("without asking for the part: %v", err)
 		}
 		c, err := ReadTextConfig(dir)

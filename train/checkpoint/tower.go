@@ -29,7 +29,9 @@ func towerName(name string) (string, bool) {
 const visual = "visual."
 
 // towerParts begin the names of the tensors of other towers.
-func towerParts() []string { return []string{"vision_tower.", "multi_modal_projector."} }
+func towerParts() []string {
+	return []string{"vision_tower.", "multi_modal_projector.", "vision_model.", "connector."}
+}
 
 // storedNames returns the names that a tensor of package vision has in files, of transformers 5 and 4.
 func storedNames(name string) []string {
@@ -51,8 +53,8 @@ func OpenTower(path string) (*Tensors, error) {
 	}
 	err = t.rename(towerName)
 	if err == nil && len(t.where) == 0 {
-		err = &Error{Op: "read", Path: path, Err: errors.New("no tensor's name begins with visual or vision_tower: " +
-			"there is no vision tower"),
+		err = &Error{Op: "read", Path: path, Err: errors.New("no tensor's name begins with visual, vision_tower or " +
+			"vision_model: there is no vision tower"),
 			Hint: "model.part: text reads the language model alone"}
 	}
 	return t.orClosed(err)
@@ -147,7 +149,7 @@ func towerNotes(dir string, c model.Config) []string {
 		return []string{err.Error()}
 	}
 	tiles := ""
-	if x.Kind == vision.InternVL {
+	if x.Tiled() {
 		tiles = fmt.Sprintf(", and an image is tiles of %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
 	}
 	return []string{fmt.Sprintf("with a vision tower of %s of width %d, %d heads, feed-forward %d, %d parameters, "+
@@ -158,8 +160,11 @@ func towerNotes(dir string, c model.Config) []string {
 // processorFiles are files of a model of text and images that say how its inputs become tokens and patches, besides
 // the tokenizer's.
 func processorFiles() []string {
-	return []string{"preprocessor_config.json", "video_preprocessor_config.json", "processor_config.json"}
+	return []string{"preprocessor_config.json", "video_preprocessor_config.json", processorFile}
 }
+
+// processorFile is of the whole processor.
+const processorFile = "processor_config.json"
 
 // readProcessor returns the processor's files of a folder.
 func readProcessor(dir string) (map[string][]byte, error) {

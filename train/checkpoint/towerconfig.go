@@ -17,8 +17,11 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 		text = r // settings of transformers 4 lie next to vision_config
 	}
 	three := x.tower == vision.Qwen3VL // Qwen3.5, too
-	if x.tower == vision.InternVL {
+	switch x.tower {
+	case vision.InternVL, vision.Pixtral:
 		return model.ImageSettings{Flat: true}
+	case vision.Idefics3:
+		return model.ImageSettings{Flat: true, Module: textModule}
 	}
 	var list []int
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
@@ -68,6 +71,10 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		c = in.glmTower()
 	case vision.InternVL:
 		c = in.internTower(r)
+	case vision.Idefics3:
+		c = in.ideficsTower(r)
+	case vision.Pixtral:
+		c = in.pixtralTower(r)
 	default:
 		c = in.qwenTower(x)
 	}
@@ -153,13 +160,7 @@ func (r *settings) internTower(whole *settings) vision.Config {
 	c := vision.Config{Kind: vision.InternVL, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: vision.GELU,
 		Channels: 3, Patch: 14, Frames: 1, Eps: 1e-6}
 	norm, image := "layer_norm", 448
-	r.get("hidden_size", &c.Width)
-	r.get("num_hidden_layers", &c.Layers)
-	r.get("num_attention_heads", &c.Heads)
-	r.get("intermediate_size", &c.FFN)
-	r.get("hidden_act", &c.Activation)
-	r.get("num_channels", &c.Channels)
-	r.get("layer_norm_eps", &c.Eps)
+	r.encoder(&c)
 	r.square("image_size", &image)
 	r.square("patch_size", &c.Patch)
 	if r.get("norm_type", &norm); norm != "layer_norm" && norm != "rms_norm" {
@@ -176,6 +177,72 @@ func (r *settings) internTower(whole *settings) vision.Config {
 		}
 	}
 	whole.projector(&c)
+	return c
+}
+
+// encoder reads what the towers of InternVL and Idefics3 have under the same keys.
+func (r *settings) encoder(c *vision.Config) {
+	r.get("hidden_size", &c.Width)
+	r.get("num_hidden_layers", &c.Layers)
+	r.get("num_attention_heads", &c.Heads)
+	r.get("intermediate_size", &c.FFN)
+	r.get("hidden_act", &c.Activation)
+	r.get("num_channels", &c.Channels)
+	r.get("layer_norm_eps", &c.Eps)
+}
+
+// ideficsTower reads the vision_config of Idefics3 and SmolVLM. whole is the file, which says how many patches a token
+// has. A tile that is no whole number of patches loses its last pixels, as in transformers.
+func (r *settings) ideficsTower(whole *settings) vision.Config {
+	c := vision.Config{Kind: vision.Idefics3, Layers: 12, Width: 1152, Heads: 16, FFN: 3072,
+		Activation: vision.GELUTanh, Channels: 3, Patch: 32, Frames: 1, Merge: 2, Eps: 1e-6}
+	image := 224
+	r.encoder(&c)
+	r.get("image_size", &image)
+	r.get("patch_size", &c.Patch)
+	whole.get("scale_factor", &c.Merge)
+	if c.Side = image / max(c.Patch, 1); c.Merge < 1 || c.Side < 1 || c.Side%c.Merge != 0 {
+		r.problem("image_size is %d, patch_size %d: a tile has %d patches a side, no multiple of scale_factor, %d",
+			image, c.Patch, c.Side, c.Merge)
+		c.Side, c.Merge = 1, 1
+	}
+	if text := whole.inner("text_config"); text == nil || !text.maybe("hidden_size", &c.Out) {
+		c.Out = llamaWidth
+	}
+	return c
+}
+
+// pixtralTower reads the vision_config of Mistral 3. whole is the file, which has the settings of the merger.
+func (r *settings) pixtralTower(whole *settings) vision.Config {
+	c := vision.Config{Kind: vision.Pixtral, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: vision.GELU,
+		Channels: 3, Patch: 16, Frames: 1, Merge: 2, Eps: 1e-5, MergerEps: 1e-6}
+	r.encoder(&c)
+	r.get("patch_size", &c.Patch)
+	c.Eps = 1e-5 // whatever layer_norm_eps says
+	if c.Activation != vision.SiLU {
+		r.problem("hidden_act is %q in vision_config (transformers' default is gelu): only silu is supported",
+			c.Activation)
+	}
+	kind, theta, layer, act := "pixtral", 1e4, -1, vision.GELU
+	r.maybe("model_type", &kind)
+	r.maybe("rope_theta", &theta)
+	whole.get("spatial_merge_size", &c.Merge)
+	whole.get("vision_feature_layer", &layer)
+	whole.get("projector_hidden_act", &act)
+	if kind != "pixtral" || theta != 1e4 {
+		r.problem("vision_config: model_type %q and rope_theta %g: only pixtral with 10000 is supported", kind, theta)
+	}
+	if bias := whole.flag("multimodal_projector_bias", false); layer != -1 || act != vision.GELU || bias {
+		r.problem("vision_feature_layer %d, projector_hidden_act %q, multimodal_projector_bias %v: only -1, gelu and "+
+			"false are supported", layer, act, bias)
+	}
+	text := whole.inner("text_config")
+	if text == nil || !text.maybe("hidden_size", &c.Out) {
+		r.problem("text_config: hidden_size is missing")
+		c.Out = 1
+		return c
+	}
+	text.maybe("rms_norm_eps", &c.MergerEps)
 	return c
 }
 

@@ -121,18 +121,36 @@ func ReadVision(path string) (vision.Config, picture.Settings, error) {
 		return c, s, &ConfigError{Path: filepath.Join(TextsFolder(path), configFile),
 			Problems: []string{fmt.Sprintf(format, args...)}}
 	}
-	switch tiled := c.Kind == vision.InternVL; {
-	case tiled != (s.Tile > 0) || s.Enlarge != (c.Kind == vision.GLM4V):
+	switch {
+	case c.Tiled() != (s.Tile > 0) || s.Enlarge != (c.Kind == vision.GLM4V) ||
+		s.LongSide != (c.Kind == vision.Idefics3) || s.Fit != (c.Kind == vision.Pixtral):
 		return refuse("the image processor is not of the model's family, %s", c.Kind)
-	case tiled && s.Tile != c.Side*c.Patch:
+	case c.Tiled() && (s.Tile/c.Patch != c.Side || s.Tile%c.Patch != 0 && !s.LongSide):
 		return refuse("vision_config has tiles of %d pixels, but the image processor %d", c.Side*c.Patch, s.Tile)
-	case tiled:
+	case c.Tiled():
 		s.Patch, s.Merge = c.Patch, c.Merge // which this processor does not say
+		if n, tokens := saidTokens(path), c.Side/c.Merge*(c.Side/c.Merge); s.LongSide && n > 0 && n != tokens {
+			return refuse("a tile has %d tokens, but image_seq_len in %s is %d", tokens, processorFile, n)
+		}
+	case s.Fit:
+		s.Patch, s.Merge = c.Patch, c.Merge
 	case s.Patch != c.Patch || s.Merge != c.Merge || s.Frames != c.Frames:
 		return refuse("vision_config has patches of %d pixels, %d of them on a token's side, and %d frames, but the "+
 			"image processor %d, %d and %d", c.Patch, c.Merge, c.Frames, s.Patch, s.Merge, s.Frames)
 	}
 	return c, s, nil
+}
+
+// saidTokens returns the tokens of a tile that the processor's file of a model at a path says; 0 if it says none.
+func saidTokens(path string) int {
+	var said struct {
+		Tokens int `json:"image_seq_len"`
+	}
+	raw, err := readSmall(filepath.Join(TextsFolder(path), processorFile), maxConfig)
+	if err != nil || json.Unmarshal(raw, &said) != nil { // picture.ReadSettings has read it, if there is one
+		return 0
+	}
+	return said.Tokens
 }
 
 func readTower(path string) (vision.Config, error) {
@@ -159,6 +177,7 @@ func ImageToken(path string) (int32, error) {
 		return 0, err
 	}
 	id := int32(-1)
+	r.maybe("image_token_index", &id) // Mistral 3's
 	if r.get("image_token_id", &id); id < 0 {
 		r.problem("image_token_id is missing")
 		return 0, &ConfigError{Path: file, Problems: r.problems}

@@ -9,8 +9,9 @@ import (
 )
 
 // This file has what models of text and images add (Qwen2-VL, arXiv:2409.12191; Qwen2.5-VL, arXiv:2502.13923;
-// Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479). A frozen vision tower (package
-// vision) turns an image into features, which stand for the embeddings of its tokens. The tokens of an image have ids
+// Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479; Idefics3, arXiv:2408.12637;
+// SmolVLM, arXiv:2504.05299). A frozen vision tower (package vision) turns an image into features, which stand for the
+// embeddings of its tokens. The tokens of an image have ids
 // of their own beyond the vocabulary, so equal tokens always have equal features, in prefixes that sequences share,
 // too.
 
@@ -18,8 +19,10 @@ import (
 type ImageSettings struct {
 	// Sections are the rotary pairs that turn by time, by height and by width; together they are all pairs.
 	Sections [3]int
-	// Flat says that tokens of images have the positions of text instead, one after the other (InternVL).
+	// Flat says that tokens of images have the positions of text instead, one after the other (InternVL, Idefics3).
 	Flat bool `json:",omitempty"`
+	// Module is the name of the language model within the whole, for the names of adapters; empty: language_model.
+	Module string `json:",omitempty"`
 	// Interleaved says that the pairs of the three take turns (Qwen3-VL), not one section after another.
 	Interleaved bool `json:",omitempty"`
 	// Deep is the number of first layers whose outputs get further features of the tokens added (DeepStack,

@@ -152,7 +152,7 @@ func settingsOf(t *testing.T, settings map[string]any) Settings {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Tile > 0 {
+	if s.Tile > 0 || s.Fit {
 		s.Patch, s.Merge = 14, 2
 	}
 	return s

@@ -41,8 +41,16 @@ func (s Settings) Tokens(width, height int) (rows, columns int, err error) {
 // more.
 func (s Settings) MostPatches() int {
 	n := s.MaxPixels
+	if s.LongSide {
+		across, _ := s.cover(1, 1)
+		return (across*across + min(across-1, 1)) * (s.Tile / s.Patch) * (s.Tile / s.Patch)
+	}
 	if n >= 2*s.Tile*s.Tile {
 		n += s.Tile * s.Tile
+	}
+	if f := s.Patch * s.Merge; s.Fit {
+		n = (int(math.Sqrt(float64(n))) + f - 1) / f * f
+		n *= n
 	}
 	return n / (s.Patch * s.Patch)
 }
@@ -71,6 +79,9 @@ func (s Settings) readable(width, height int) error {
 func (s Settings) resized(height, width int) (h, w int, err error) {
 	if err := s.readable(width, height); err != nil {
 		return 0, 0, err
+	}
+	if s.Fit {
+		return s.fitted(height, width)
 	}
 	f := float64(s.Patch * s.Merge)
 	if short := float64(min(height, width)); s.Enlarge && short < f {

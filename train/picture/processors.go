@@ -1,6 +1,7 @@
 package picture
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -10,7 +11,7 @@ import (
 // processors lists the supported ones.
 func processors() []string {
 	return []string{"Qwen2VLImageProcessor", "Qwen2_5_VLImageProcessor", "Glm4vImageProcessor", "Glm46VImageProcessor",
-		"GotOcr2ImageProcessor"}
+		"GotOcr2ImageProcessor", "Idefics3ImageProcessor", "SmolVLMImageProcessor", "PixtralImageProcessor"}
 }
 
 // sizesOf returns what reads the sizes of a processor; nil for others.
@@ -22,11 +23,15 @@ func sizesOf(processor string) func(*written, *Settings) error {
 		return (*written).qwenSizes
 	case i < 4:
 		return (*written).glmSizes
+	case i < 5:
+		return (*written).tiles
+	case i < 7:
+		return (*written).longSide
 	}
-	return (*written).tiles
+	return (*written).fit
 }
 
-// whole returns a number of size, which must be whole.
+// whole returns a number of pixels, which must be whole.
 func whole(key string, v float64) (int, error) {
 	n := int(v)
 	if float64(n) != v {
@@ -87,6 +92,59 @@ func (w *written) glmSizes(s *Settings) error {
 			s.MinPixels, s.MaxPixels, s.Frames)
 	}
 	s.MinPixels, s.MaxPixels = s.MinPixels/s.Frames, s.MaxPixels/s.Frames
+	return nil
+}
+
+// longSide reads the settings of Idefics3's processor, which brings the longer side of an image to a length and cuts
+// it into tiles.
+func (w *written) longSide(s *Settings) error {
+	s.Frames, s.Patch, s.Merge, s.LongSide, s.Tile, s.MinPixels = 1, 1, 1, true, 364, 1
+	s.Mean, s.Std = [3]float64{0.5, 0.5, 0.5}, [3]float64{0.5, 0.5, 0.5}
+	s.Lanczos = w.Resample == nil || *w.Resample == lanczosNumber
+	edge, split := 4*364, true
+	if err := errors.Join(longest("size", w.Size, &edge), longest("max_image_size", w.TileSize, &s.Tile)); err != nil {
+		return err
+	}
+	if s.Tile > mostTile {
+		return fmt.Errorf("max_image_size: a tile's side of %d pixels is more than %d", s.Tile, mostTile)
+	}
+	if edge > mostLongSide {
+		return fmt.Errorf("size: longest_edge of %d is more than %d, transformers' limit", edge, mostLongSide)
+	}
+	set(&split, w.Split)
+	s.Uncut, s.MaxPixels = !split, edge*edge
+	return nil
+}
+
+// longest sets *to to the longest_edge of an object of sizes, if it has one.
+func longest(name string, sizes map[string]*float64, to *int) error {
+	for key, v := range sizes {
+		if v == nil {
+			continue
+		}
+		n, err := whole(key, *v)
+		if err != nil {
+			return err
+		}
+		if key != "longest_edge" || n < 1 {
+			return fmt.Errorf("%s: %s of %d is not supported, only longest_edge is, of 1 or more", name, key, n)
+		}
+		*to = n
+	}
+	return nil
+}
+
+// fit reads the settings of Pixtral's processor. Its whole processor says what a patch is, not patch_size.
+func (w *written) fit(s *Settings) error {
+	s.Frames, s.Patch, s.Merge, s.Fit, s.MinPixels = 1, 1, 1, true, 1
+	edge := 1024
+	if err := longest("size", w.Size, &edge); err != nil {
+		return err
+	}
+	if edge > mostTile {
+		return fmt.Errorf("size: longest_edge of %d is more than %d", edge, mostTile)
+	}
+	s.MaxPixels = edge * edge
 	return nil
 }
 

@@ -92,3 +92,42 @@ func TestTiles(t *testing.T) {
 		t.Errorf("tiles %v, want %v", got.pix, want)
 	}
 }
+
+// The longer side of an image is brought to 6 pixels, and both to whole tiles of 4, which have a patch of 3·3 each.
+func TestTilesOfLongSides(t *testing.T) {
+	s := settingsOfSmolVLM()
+	s.Patch, s.Tile, s.MaxPixels = 3, 4, 36
+	check := func(width, height, rows, columns, tokens int) {
+		t.Helper()
+		gotRows, gotColumns, err := s.Tiling(width, height)
+		n, across, e := s.Tokens(width, height)
+		if gotRows != rows || gotColumns != columns || err != nil || n != tokens || across != 1 || e != nil {
+			t.Errorf("%d×%d pixels: %d×%d tiles and %d×%d tokens (%v, %v), want %d×%d and %d", width, height, gotRows,
+				gotColumns, n, across, err, e, rows, columns, tokens)
+		}
+	}
+	check(100, 100, 2, 2, 5)
+	check(12, 6, 2, 2, 5) // 6×4 (3 is odd), then 8×⌊8·4/6⌋ = 8×5
+	check(12, 2, 1, 2, 3) // 6×2, then 8×⌊8·2/6⌋ = 8×2
+	check(2, 12, 2, 1, 3)
+	if s.MostPatches() != 5 {
+		t.Errorf("up to %d patches", s.MostPatches())
+	}
+	s.MaxPixels = 24 // the root of which is 4, rounded down: one tile
+	check(100, 3, 0, 0, 1)
+	s.MaxPixels, s.Uncut = 36, true
+	check(12, 2, 0, 0, 1)
+	if s.MostPatches() != 1 {
+		t.Errorf("up to %d patches of an image that is not cut", s.MostPatches())
+	}
+	for want, change := range map[string]func(s *Settings){
+		"bring every image to one length": func(s *Settings) { s.MinPixels = 2 },
+		"have 1 patches of 3 pixels":      func(s *Settings) { s.Merge = 2 },
+		"have 0 patches of 5 pixels":      func(s *Settings) { s.Patch = 5 },
+	} {
+		x := s
+		if change(&x); x.Check() == nil || !strings.Contains(x.Check().Error(), want) {
+			t.Errorf("%s: %v", want, x.Check())
+		}
+	}
+}

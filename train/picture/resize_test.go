@@ -41,13 +41,26 @@ func TestResizeByHand(t *testing.T) {
 	}
 }
 
+// Lanczos' filter, doubled: output 0 lies at input 0.25: sinc(1/4)·sinc(1/12) = 0.89007 of input 0, sinc(5/4)·sinc(5/12)
+// = -0.13287 of input 1, over their sum: 82.45. Output 1 lies at 0.75: 0.89007 of input 0, sinc(3/4)·sinc(1/4) =
+// 0.27019 of input 1: 123.29. The middle of a pixel has weight 1, and pixels three away have none.
+func TestLanczosByHand(t *testing.T) {
+	got := grey(100, 200).resizeWith(lanczosFilter(), 4, 1)
+	if want := grey(82, 123, 177, 218); !bytes.Equal(got.pix, want.pix) {
+		t.Errorf("got %v, want %v", got.pix, want.pix)
+	}
+	if lanczos(0) != 1 || lanczos(3) != 0 || lanczos(-3.5) != 0 {
+		t.Error("weights of 0, 3 and -3.5: ", lanczos(0), lanczos(3), lanczos(-3.5))
+	}
+}
+
 // Weights have the most bits that an int16 holds, and no more than 22 (torch's PRECISION_BITS).
 func TestBitsOfWeights(t *testing.T) {
 	for in, want := range map[int]int{
 		2:       14, // the largest weight is 1, and 2^15 is more than an int16 holds
 		200_000: 22, // the largest is about 10^-5
 	} {
-		a := newAxis(in, 2)
+		a := newAxis(bicubicFilter(), in, 2)
 		most := int32(0)
 		for _, k := range a.k {
 			most = max(most, k)
@@ -66,10 +79,12 @@ func FuzzResizeKeepsColour(f *testing.F) {
 		if in == 0 || out == 0 || in > 2000 || out > 2000 {
 			t.Skip()
 		}
-		m := grey(bytes.Repeat([]byte{v}, int(in))...).resize(int(out), 1)
-		for i, got := range m.pix {
-			if got != v {
-				t.Fatalf("%d to %d: sample %d is %d, want %d", in, out, i, got, v)
+		for name, f := range map[string]filter{"bicubic": bicubicFilter(), "lanczos": lanczosFilter()} {
+			m := grey(bytes.Repeat([]byte{v}, int(in))...).resizeWith(f, int(out), 1)
+			for i, got := range m.pix {
+				if got != v {
+					t.Fatalf("%s, %d to %d: sample %d is %d, want %d", name, in, out, i, got, v)
+				}
 			}
 		}
 	})

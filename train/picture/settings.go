@@ -29,9 +29,20 @@ type Settings struct {
 	Rescale   float64    // makes 0 to 255 that scale
 	// Enlarge says that an image with a side shorter than a token's is enlarged before its size is chosen (GLM-4.1V).
 	Enlarge bool `json:",omitempty"`
-	// Tile is the side, in pixels, of the square tiles that an image is resized to and cut into (InternVL); MinPixels
-	// and MaxPixels are of all tiles together. An image of several tiles has another one with the whole. 0: no tiles.
+	// Tile is the side, in pixels, of the square tiles that an image is resized to and cut into (InternVL, Idefics3,
+	// SmolVLM); without LongSide, MinPixels and MaxPixels are of all tiles together. An image of several tiles has
+	// another one with the whole. 0: no tiles.
 	Tile int `json:",omitempty"`
+	// LongSide says that the longer side of an image is brought to √MaxPixels pixels, at most 4096, and then both
+	// sides to whole tiles (Idefics3, SmolVLM); MinPixels is 1, which means nothing.
+	LongSide bool `json:",omitempty"`
+	// Fit says that an image whose longer side has more than √MaxPixels pixels is reduced to that, and both sides are
+	// then rounded up to whole tokens (Pixtral); MinPixels is 1, which means nothing.
+	Fit bool `json:",omitempty"`
+	// Uncut says that an image is one tile, whatever its size (do_image_splitting: false).
+	Uncut bool `json:",omitempty"`
+	// Lanczos says that images are resized with Lanczos' filter, not the bicubic one.
+	Lanczos bool `json:",omitempty"`
 }
 
 // NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
@@ -44,8 +55,8 @@ func NewSettings() Settings {
 }
 
 // ReadSettings reads the settings of the model folder dir: image_processor of processor_config.json or, without it,
-// preprocessor_config.json. Errors name the file and the key. With tiles, the tower's configuration says what a patch
-// is, and the caller sets Patch and Merge.
+// preprocessor_config.json. Errors name the file and the key. With tiles, and with Fit, the tower's configuration says
+// what a patch is, and the caller sets Patch and Merge.
 func ReadSettings(dir string) (Settings, error) {
 	path := filepath.Join(dir, wholeFile)
 	var whole struct {
@@ -77,7 +88,7 @@ func ReadSettings(dir string) (Settings, error) {
 // written are the keys of a file that count. Absent and null are the default.
 type written struct {
 	Type      *string             `json:"image_processor_type"`
-	Patch     *int                `json:"patch_size"`
+	Patch     *side               `json:"patch_size"`
 	Frames    *int                `json:"temporal_patch_size"`
 	Merge     *int                `json:"merge_size"`
 	Min       *int                `json:"min_pixels"`
@@ -85,6 +96,8 @@ type written struct {
 	Size      map[string]*float64 `json:"size"`
 	MinTiles  *int                `json:"min_patches"`
 	MaxTiles  *int                `json:"max_patches"`
+	TileSize  map[string]*float64 `json:"max_image_size"`
+	Split     *bool               `json:"do_image_splitting"`
 	Mean      channels            `json:"image_mean"`
 	Std       channels            `json:"image_std"`
 	Factor    *float64            `json:"rescale_factor"`
@@ -112,8 +125,26 @@ func (c *channels) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// bicubic is Pillow's number of the filter.
-const bicubic = 3
+// side is the side of a square: a number, or an object with height and width.
+type side int
+
+func (x *side) UnmarshalJSON(data []byte) error {
+	var both struct{ Height, Width int }
+	if json.Unmarshal(data, (*int)(x)) == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, &both); err != nil || both.Height != both.Width {
+		return fmt.Errorf("patch_size: %s is neither a number nor an object with equal height and width", data)
+	}
+	*x = side(both.Height)
+	return nil
+}
+
+// Pillow's numbers of filters.
+const (
+	lanczosNumber = 1
+	bicubicNumber = 3
+)
 
 // parseSettings reads the settings from JSON.
 func parseSettings(data []byte) (Settings, error) {
@@ -126,12 +157,16 @@ func parseSettings(data []byte) (Settings, error) {
 		return Settings{}, err
 	}
 	s := NewSettings()
-	set(&s.Patch, w.Patch)
+	set(&s.Patch, (*int)(w.Patch))
 	set(&s.Frames, w.Frames)
 	set(&s.Merge, w.Merge)
 	set(&s.Rescale, w.Factor)
 	if err := read(&w, &s); err != nil {
 		return Settings{}, err
+	}
+	if n := w.Resample; n != nil && *n != bicubicNumber && !(s.LongSide && *n == lanczosNumber) {
+		return Settings{}, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is, and 1 (Lanczos) in the "+
+			"image processors of Idefics3 and SmolVLM", *n)
 	}
 	for _, x := range []struct {
 		key  string
@@ -165,9 +200,6 @@ func (w *written) check() (sizes func(*written, *Settings) error, err error) {
 		default:
 			sizes = known
 		}
-	}
-	if w.Resample != nil && *w.Resample != bicubic {
-		return nil, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is", *w.Resample)
 	}
 	for _, x := range []struct {
 		key string
@@ -208,6 +240,9 @@ func (s Settings) Check() error {
 	}
 	if err := s.checkTiles(); err != nil {
 		return err
+	}
+	if s.Fit && s.MinPixels != 1 {
+		return errors.New("min_pixels: Pixtral's image processor enlarges no image but to whole tokens")
 	}
 	if !(s.Rescale > 0) || math.IsInf(s.Rescale, 0) {
 		return fmt.Errorf("rescale_factor: %g is not positive", s.Rescale)

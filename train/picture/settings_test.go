@@ -32,11 +32,29 @@ func settingsOfGLM() Settings {
 	return s
 }
 
+// smol is of SmolVLM2-500M.
+const smol = `{"do_convert_rgb": true, "do_image_splitting": true, "do_normalize": true, "do_pad": true,
+	"do_rescale": true, "do_resize": true, "image_mean": [0.5, 0.5, 0.5], "image_processor_type": "SmolVLMImageProcessor",
+	"image_std": [0.5, 0.5, 0.5], "max_image_size": {"longest_edge": 512}, "processor_class": "SmolVLMProcessor",
+	"resample": 1, "rescale_factor": 0.00392156862745098, "size": {"longest_edge": 2048},
+	"video_sampling": {"fps": 1, "max_frames": 64, "video_size": {"longest_edge": 512}}}`
+
+func settingsOfSmolVLM() Settings {
+	return Settings{Patch: 1, Merge: 1, Frames: 1, MinPixels: 1, MaxPixels: 2048 * 2048, Mean: [3]float64{0.5, 0.5, 0.5},
+		Std: [3]float64{0.5, 0.5, 0.5}, Rescale: 0.00392156862745098, Tile: 512, LongSide: true, Lanczos: true}
+}
+
 func TestReadSettings(t *testing.T) {
 	large := NewSettings()
 	large.MaxPixels = 12845056
 	both := NewSettings() // min_pixels and max_pixels go before size
 	both.MinPixels, both.MaxPixels = 1000, 100000
+	idefics := settingsOfSmolVLM()
+	idefics.MaxPixels, idefics.Tile, idefics.Rescale = 1456*1456, 364, 1./255
+	pixtral := NewSettings()
+	pixtral.Patch, pixtral.Merge, pixtral.Frames, pixtral.MinPixels, pixtral.MaxPixels, pixtral.Fit = 1, 1, 1, 1, 1540*1540, true
+	uncut := settingsOfSmolVLM()
+	uncut.Uncut = true
 	for _, tt := range []struct {
 		name  string
 		files map[string]string
@@ -46,6 +64,11 @@ func TestReadSettings(t *testing.T) {
 		{"Qwen3-VL", map[string]string{imageFile: qwen3}, settingsOfQwen3()},
 		{"GLM-4.1V", map[string]string{imageFile: glm}, settingsOfGLM()},
 		{"GLM-4.6V", map[string]string{imageFile: strings.Replace(glm, "Glm4v", "Glm46V", 1)}, settingsOfGLM()},
+		{"SmolVLM2", map[string]string{imageFile: smol, wholeFile: `{"image_seq_len": 64}`}, settingsOfSmolVLM()},
+		{"SmolVLM2 without tiles", map[string]string{imageFile: strings.Replace(smol, "splitting\": true", "splitting\": false", 1)}, uncut},
+		{"Idefics3", map[string]string{imageFile: `{"image_processor_type": "Idefics3ImageProcessorFast"}`}, idefics},
+		{"Pixtral", map[string]string{imageFile: `{"image_processor_type": "PixtralImageProcessorFast", "resample": 3,
+			"size": {"longest_edge": 1540}, "patch_size": {"height": 14, "width": 14}}`}, pixtral},
 		{"defaults", map[string]string{imageFile: `{}`}, NewSettings()},
 		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
 		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
@@ -72,10 +95,19 @@ func TestReadSettings(t *testing.T) {
 func TestReadSettingsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"size": {"longest_edge": 9999, "max_pixels": 99999}}`: "longest_edge is 9999 and max_pixels 99999",
-		`{"resample": 2}`:                                                  "resample: 2 is not supported",
-		`{"image_processor_type": "LlavaNext"}`:                            `image_processor_type: "LlavaNext" is not supported`,
-		`{"image_processor_type": "Glm4vImageProcessorPil"}`:               "Glm4vImageProcessor is, transformers' default",
-		`{"image_processor_type": "Glm4vImageProcessor", "min_pixels": 9}`: "ignores them",
+		`{"resample": 2}`: "resample: 2 is not supported",
+		`{"patch_size": {"height": 14, "width": 16}}`:                                       "patch_size: ",
+		`{"image_processor_type": "PixtralImageProcessor", "size": {"longest_edge": 5000}}`: "5000 is more than 4096",
+		`{"image_processor_type": "PixtralImageProcessor", "size": {"height": 1540}}`:       "only longest_edge is",
+		`{"resample": 1}`: "1 (Lanczos) in the image processors of Idefics3",
+		`{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"height": 512}}`:                "height of 512 is not supported",
+		`{"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 0}}`:                      "longest_edge of 0",
+		`{"image_processor_type": "SmolVLMImageProcessor", "size": {"longest_edge": 4097}}`:                   "4097 is more than 4096",
+		`{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"longest_edge": 9999}}`:         "side of 9999",
+		`{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"longest_edge": 64}}`:           "more than 256 tiles",
+		`{"image_processor_type": "LlavaNext"}`:                                                               `image_processor_type: "LlavaNext" is not supported`,
+		`{"image_processor_type": "Glm4vImageProcessorPil"}`:                                                  "Glm4vImageProcessor is, transformers' default",
+		`{"image_processor_type": "Glm4vImageProcessor", "min_pixels": 9}`:                                    "ignores them",
 		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9999}}`: "2 frames",
 		`{"image_processor_type": "Glm4vImageProcessor", "size": {"shortest_edge": 7, "longest_edge": 9998}}`: "2 frames",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 448}}`:                          "not square",

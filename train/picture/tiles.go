@@ -19,6 +19,8 @@ func (s Settings) checkTiles() error {
 	switch {
 	case s.Tile == 0:
 		return nil
+	case s.LongSide:
+		return s.checkLongSide()
 	case s.Tile < 0 || s.Tile > mostTile || s.Tile%side != 0:
 		return fmt.Errorf("size: a tile's side of %d pixels is not a multiple of a token's %d up to %d", s.Tile, side,
 			mostTile)
@@ -34,10 +36,13 @@ func (s Settings) checkTiles() error {
 	return nil
 }
 
-// canvas returns how many tiles an image is resized to, the arrangement whose shape is closest to the image's:
-// transformers' get_optimal_tiled_canvas. Of arrangements of one shape it is the largest that has less than twice the
-// image's area, if any larger than the smallest does.
+// canvas returns how many tiles an image is resized to: with LongSide as cover says, otherwise the arrangement whose
+// shape is closest to the image's, transformers' get_optimal_tiled_canvas. Of arrangements of one shape it is the
+// largest that has less than twice the image's area, if any larger than the smallest does.
 func (s Settings) canvas(width, height int) (across, down int) {
+	if s.LongSide {
+		return s.cover(width, height)
+	}
 	area := s.Tile * s.Tile
 	least, most := (s.MinPixels+area-1)/area, s.MaxPixels/area
 	var list [][2]int
@@ -69,21 +74,43 @@ func (s Settings) tilesOf(width, height int) int {
 }
 
 // stack returns the tiles of an image, one below the other: row by row, and last the whole image if there are several.
+// Pixels beyond the last whole patch of a tile are left out.
 func (s Settings) stack(m bitmap) bitmap {
 	across, down := s.canvas(m.width, m.height)
-	out, next := newBitmap(s.Tile, s.Tile*s.tilesOf(m.width, m.height)), 0
+	side := s.Tile / s.Patch * s.Patch
+	out, next := newBitmap(side, side*s.tilesOf(m.width, m.height)), 0
 	add := func(from bitmap, x, y int) {
-		for row := range s.Tile {
-			copy(out.row(next), from.row(y + row)[3*x:][:3*s.Tile])
+		for row := range side {
+			copy(out.row(next), from.row(y + row)[3*x:][:3*side])
 			next++
 		}
 	}
-	large := m.resize(across*s.Tile, down*s.Tile)
+	large, whole := s.sheets(m, across, down)
 	for i := range across * down {
 		add(large, i%across*s.Tile, i/across*s.Tile)
 	}
 	if across*down > 1 {
-		add(m.resize(s.Tile, s.Tile), 0, 0)
+		add(whole, 0, 0)
 	}
 	return out
+}
+
+// sheets returns an image resized to so many tiles and, if they are several, to one.
+func (s Settings) sheets(m bitmap, across, down int) (large, whole bitmap) {
+	f, from := bicubicFilter(), m
+	if s.Lanczos {
+		f = lanczosFilter()
+	}
+	if s.LongSide {
+		w, h := s.longSide(m.width, m.height)
+		m = m.resizeWith(f, w, h)
+	}
+	large = m.resizeWith(f, across*s.Tile, down*s.Tile)
+	if across*down == 1 {
+		return large, bitmap{}
+	}
+	if s.LongSide {
+		from = large
+	}
+	return large, from.resizeWith(f, s.Tile, s.Tile)
 }

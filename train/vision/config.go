@@ -1,7 +1,8 @@
 // Package vision computes the features of images that a language model reads: the frozen vision towers of Qwen2-VL
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
-// (arXiv:2507.01006 §2) and InternVL (arXiv:2504.10479 §2.1), as transformers 5 computes them, written in operations
-// of package kernels. It neither trains a tower nor reads videos.
+// (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
+// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, written in operations of
+// package kernels. It neither trains a tower nor reads videos.
 //
 // Dims:
 //
@@ -45,14 +46,17 @@ type Config struct {
 	Window int   `json:",omitempty"`
 	Full   []int `json:",omitempty"`
 	// Side is the number of learned positions along a side of the image (Qwen3-VL, GLM-4.1V), or of a tile, which has
-	// as many patches (InternVL).
+	// as many patches (InternVL, Idefics3). transformers finds Idefics3's in float32, which on a CPU are these for the
+	// published tiles of 26, 27 and 32 patches a side.
 	Side int `json:",omitempty"`
 	// Deep lists the layers after which features for a layer of the language model leave the tower (Qwen3-VL).
 	Deep []int `json:",omitempty"`
 	// Inner is the width of the feed-forward block behind the others, which reads tokens (GLM-4.1V).
 	Inner int `json:",omitempty"`
-	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL); 0: 1e-6.
+	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL, Idefics3, Pixtral); 0: 1e-6.
 	Eps float64 `json:",omitempty"`
+	// MergerEps is what the merger's norm adds (Pixtral).
+	MergerEps float64 `json:",omitempty"`
 	// Bias says that queries, keys and values have biases (GLM-4.1V, InternVL; Qwen's always have).
 	Bias bool `json:",omitempty"`
 	// RMS says that norms of blocks are RMSNorms, not LayerNorms, and QKNorm that queries and keys have RMSNorms over
@@ -108,10 +112,13 @@ func (c Config) Validate() error {
 	if (c.Kind == GLM4V) != (c.Inner > 0) {
 		bad("a feed-forward block of %d channels behind the others: only towers of %s have one", c.Inner, GLM4V)
 	}
+	if (c.Kind == Pixtral) != (c.MergerEps > 0) {
+		bad("a merger's norm that adds %g: only towers of %s say that", c.MergerEps, Pixtral)
+	}
 	if x.tiled && (c.Side%c.Merge != 0 || c.Frames != 1) {
 		bad("tiles of %d·%d patches, %d a side in a token, of %d frames", c.Side, c.Side, c.Merge, c.Frames)
 	}
-	if free := c.Eps != 0 || c.Bias || c.RMS || c.QKNorm || c.Last; free && !x.free || !(c.Eps >= 0) {
+	if free := c.Bias || c.RMS || c.QKNorm || c.Last; free && !x.free || c.Eps != 0 && !x.eps || !(c.Eps >= 0) {
 		bad("a tower of kind %s has other norms and biases", c.Kind)
 	}
 	for _, list := range [][]int{c.Full, c.Deep} {
@@ -127,6 +134,9 @@ func (c Config) Validate() error {
 
 // unit returns the patches of a token.
 func (c Config) unit() int { return c.Merge * c.Merge }
+
+// atOnce returns the tokens that feed-forward blocks and mergers take at once.
+func (c Config) atOnce() int { return max(1, patchesAtOnce/c.unit()) }
 
 // pixels returns the numbers of a patch.
 func (c Config) pixels() int { return c.Channels * c.Frames * c.Patch * c.Patch }
@@ -222,7 +232,7 @@ func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
 		rows, columns = max(1, (patches+c.Side*c.Side-1)/(c.Side*c.Side))*c.Side, c.Side
 	}
 	x := newPass(&Tower{Config: c}, rows, columns)
-	for t, k := range x.plan(float, operand, tokensAtOnce).lengths() {
+	for t, k := range x.plan(float, operand, c.atOnce()).lengths() {
 		n += int64(k) * int64(t.Size())
 	}
 	return n

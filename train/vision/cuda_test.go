@@ -36,8 +36,8 @@ func TestFeaturesOnCUDA(t *testing.T) {
 		for _, kind := range kinds() {
 			c := tiny(kind)
 			c.Width, c.FFN = map[Kind]int{Qwen2VL: 160, Qwen25VL: 160, Qwen3VL: 144, GLM4V: 64,
-				InternVL: 64}[kind], 40 // heads of 80, 72 and 32
-			if c.has().free {
+				InternVL: 64, Idefics3: 64, Pixtral: 64}[kind], 40 // heads of 80, 72 and 32
+			if c.has().eps {
 				c.Layers = 1
 			}
 			for _, dtype := range []kernels.DType{kernels.F32, kernels.BF16} {

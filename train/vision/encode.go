@@ -17,8 +17,8 @@ const (
 	pageSize = 64
 	// together is the rows of queries that become one: the rows of a matrix unit's tile.
 	together = 16
-	// tokensAtOnce bounds the rows that feed-forward blocks and mergers take at once.
-	tokensAtOnce = 512
+	// patchesAtOnce bounds the patches that feed-forward blocks and mergers take at once.
+	patchesAtOnce = 2048
 )
 
 // widened returns a BF16 number.
@@ -62,7 +62,7 @@ func (t *Tower) Encode(be kernels.Backend, p picture.Patches) []float32 {
 
 // EncodeInto is Encode into host memory of type F32 or F64.
 func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Buffer) {
-	t.encode(be, p, out, tokensAtOnce)
+	t.encode(be, p, out, t.Config.atOnce())
 }
 
 // encode is EncodeInto with so many tokens at once, which do not change a bit.
@@ -113,7 +113,9 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	gates, act := x.step*factors*c.FFN, x.step*c.FFN
 	for _, y := range c.mergers() {
 		tokens := x.step / U
-		gates, act = max(gates, tokens*y.fc1.out()), max(act, tokens*y.fc2.in)
+		if y.fc1.names != nil {
+			gates, act = max(gates, tokens*y.fc1.out()), max(act, tokens*y.fc2.in)
+		}
 		if y.join.names != nil {
 			wide = max(wide, tokens*c.Out)
 		}
@@ -326,17 +328,24 @@ func (x *pass) merge(y merger, k int) {
 	x.each(x.n, func(lo, hi int) {
 		n, to := x.normed.Slice(0, (hi-lo)*C), part.Slice(lo/U*c.Out, hi/U*c.Out)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm)
-		if y.middle.width > 0 {
+		if y.join.w.In > 0 {
 			n = x.join(n, y, (hi-lo)/U)
 		}
-		x.be.MatMul(to, x.activate(n, y.fc1, y.activation), y.fc2.w, y.fc2.bias)
+		if y.fc1.w.In > 0 {
+			n = x.activate(n, y.fc1, y.activation)
+		}
+		x.be.MatMul(to, n, y.fc2.w, y.fc2.bias)
 	})
 }
 
-// join returns GELU(middle(proj·join·n)) of tokens, [tokens,Out], for rows n in x.normed.
+// join returns join·n, or GELU(middle(proj·join·n)) with proj, of tokens for rows n in x.normed.
 func (x *pass) join(n kernels.Buffer, y merger, tokens int) kernels.Buffer {
-	sum, normed := x.sum.Slice(0, tokens*x.Config.Out), x.normed.Slice(0, tokens*x.Config.Out)
+	sum := x.sum.Slice(0, tokens*y.join.w.Out)
 	x.be.MatMul(sum, n, y.join.w, y.join.bias)
+	if y.proj.w.In == 0 {
+		return sum
+	}
+	normed := x.normed.Slice(0, tokens*x.Config.Out)
 	x.be.MatMul(normed, sum, y.proj.w, y.proj.bias)
 	x.norm(sum, normed, y.middle)
 	x.be.GELU(sum, sum)

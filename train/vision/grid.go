@@ -29,30 +29,41 @@ func (c Config) windows(rows, columns int) [][]int32 {
 }
 
 // whole returns the rows of each segment without windows. A segment is the image, or one of its tiles, whose class row
-// comes first.
+// comes first if it has one.
 func (c Config) whole(rows, columns int) [][]int32 {
-	n, tiles := rows*columns, c.extra(rows)
-	all := count(n + tiles)
+	n, tiles := rows*columns, c.tiles(rows)
+	all := count(n + c.extra(rows))
 	if tiles == 0 {
 		return [][]int32{all}
 	}
 	list := make([][]int32, tiles)
 	for i := range list {
-		list[i] = append([]int32{all[n+i]}, all[i*n/tiles:(i+1)*n/tiles]...)
+		if n < len(all) {
+			list[i] = append(list[i], all[n+i])
+		}
+		list[i] = append(list[i], all[i*n/tiles:(i+1)*n/tiles]...)
 	}
 	return list
 }
 
-// extra returns the rows beyond the patches of an image of so many rows of patches: one for each tile.
-func (c Config) extra(rows int) int {
+// tiles returns the tiles of an image of so many rows of patches; 0 if it is not cut into some.
+func (c Config) tiles(rows int) int {
 	if c.has().tiled {
 		return rows / c.Side
 	}
 	return 0
 }
 
+// extra returns the rows beyond the patches of an image of so many rows of patches: one for each tile with a class.
+func (c Config) extra(rows int) int {
+	if c.has().class {
+		return c.tiles(rows)
+	}
+	return 0
+}
+
 // rotary returns cos and sin [N,D/2] of an image's patches: the first half of the pairs of a head turns by the row of
-// the patch, the second by its column, with frequencies 10000^(-4j/D).
+// the patch, the second by its column, with frequencies 10000^(-4j/D), or in Pixtral 10000^(-(4j+2)/D) by the column.
 func (c Config) rotary(rows, columns int) (cos, sin []float64) {
 	D := c.Width / c.Heads
 	quarter := D / 4
@@ -61,7 +72,11 @@ func (c Config) rotary(rows, columns int) (cos, sin []float64) {
 		row, column := c.place(i, columns)
 		for half, at := range [...]int{row, column} {
 			for j := range quarter {
-				angle := float64(at) * math.Pow(ropeTheta, -4*float64(j)/float64(D))
+				power := 4 * j
+				if c.has().between {
+					power += 2 * half
+				}
+				angle := float64(at) * math.Pow(ropeTheta, -float64(power)/float64(D))
 				to := i*2*quarter + half*quarter + j
 				cos[to], sin[to] = math.Cos(angle), math.Sin(angle)
 			}

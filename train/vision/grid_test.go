@@ -52,6 +52,16 @@ func TestRotary(t *testing.T) {
 	}
 }
 
+// In Pixtral columns have the frequencies 1/10 and 1/1000 between those of rows.
+func TestRotaryBetween(t *testing.T) {
+	cos, _ := Config{Kind: Pixtral, Merge: 1, Width: 16, Heads: 2}.rotary(3, 4)
+	for pair, angle := range []float64{2, 2.0 / 100, 3.0 / 10, 3.0 / 1000} {
+		if got := cos[4*11+pair]; math.Abs(got-math.Cos(angle)) > 1e-15 {
+			t.Errorf("pair %d of row 2, column 3: %g, want %g", pair, got, math.Cos(angle))
+		}
+	}
+}
+
 // 3 learned positions a side and 5 patches lie at 0, 0.5, 1, 1.5 and 2.
 func TestLearnedPositions(t *testing.T) {
 	c := Config{Merge: 1, Width: 1, Side: 3}
@@ -96,6 +106,11 @@ func TestTiles(t *testing.T) {
 	want := [][]int32{{8, 0, 1, 2, 3}, {9, 4, 5, 6, 7}}
 	if got := c.whole(4, 2); !slices.EqualFunc(got, want, slices.Equal[[]int32]) {
 		t.Errorf("segments %v, want %v", got, want)
+	}
+	c.Kind = Idefics3 // without such rows
+	want = [][]int32{{0, 1, 2, 3}, {4, 5, 6, 7}}
+	if got := c.whole(4, 2); !slices.EqualFunc(got, want, slices.Equal[[]int32]) || c.extra(4) != 0 {
+		t.Errorf("segments %v, want %v, and %d rows more", got, want, c.extra(4))
 	}
 	c.Kind = GLM4V
 	if got := c.whole(1, 2); len(got) != 1 || !slices.Equal(got[0], []int32{0, 1}) {

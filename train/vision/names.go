@@ -67,8 +67,13 @@ type blockSpec struct {
 
 // block returns the specifications of layer l.
 func (c Config) block(l int) blockSpec {
-	if c.Kind == InternVL {
+	switch c.Kind {
+	case InternVL:
 		return c.internBlock(fmt.Sprintf("vision_tower.encoder.layer.%d.", l))
+	case Idefics3:
+		return c.siglipBlock(fmt.Sprintf("vision_model.encoder.layers.%d.", l))
+	case Pixtral:
+		return c.pixtralBlock(fmt.Sprintf("vision_tower.transformer.layers.%d.", l))
 	}
 	p, glm := fmt.Sprintf("blocks.%d.", l), c.Kind == GLM4V
 	x := blockSpec{norm1: c.norm(p + "norm1"), norm2: c.norm(p + "norm2"),
@@ -104,8 +109,28 @@ func (c Config) internBlock(p string) blockSpec {
 	return x
 }
 
-// mergerSpec is what makes features of the patches of a token: W2·a(W1·norm(x)). With join and proj the token is
-// GELU(middle(proj·join·norm(x))) first.
+// siglipBlock is block for SigLIP (arXiv:2303.15343), whose tensors' names begin with p.
+func (c Config) siglipBlock(p string) blockSpec {
+	C, a := c.Width, p+"self_attn."
+	return blockSpec{norm1: c.norm(p + "layer_norm1"), norm2: c.norm(p + "layer_norm2"),
+		qkv: linearSpec{names: []string{a + "q_proj", a + "k_proj", a + "v_proj"}, rows: []int{C, C, C}, in: C,
+			bias: true},
+		proj: single(a+"out_proj", C, C, true),
+		up:   single(p+"mlp.fc1", c.FFN, C, true), down: single(p+"mlp.fc2", C, c.FFN, true)}
+}
+
+// pixtralBlock is block for Pixtral, whose tensors' names begin with p.
+func (c Config) pixtralBlock(p string) blockSpec {
+	C, a, m := c.Width, p+"attention.", p+"feed_forward."
+	return blockSpec{norm1: c.norm(p + "attention_norm"), norm2: c.norm(p + "ffn_norm"),
+		qkv:  linearSpec{names: []string{a + "q_proj", a + "k_proj", a + "v_proj"}, rows: []int{C, C, C}, in: C},
+		proj: single(a+"o_proj", C, C, false),
+		up:   linearSpec{names: []string{m + "gate_proj", m + "up_proj"}, rows: []int{c.FFN, c.FFN}, in: C},
+		down: single(m+"down_proj", C, c.FFN, false)}
+}
+
+// mergerSpec is what makes features of the patches of a token: W2·a(W1·norm(x)), or W2·norm(x) without fc1. With join
+// the token is join·norm(x) first, and with proj, too, GELU(middle(proj·join·norm(x))).
 type mergerSpec struct {
 	norm       normSpec // of a patch or, as wide as the next map's input, of a token
 	join, proj linearSpec
@@ -132,6 +157,16 @@ func (c Config) merger(k int) mergerSpec {
 		const p = "multi_modal_projector."
 		x.norm = normSpec{p + "layer_norm", wide, true, laterEps}
 		x.fc1, x.fc2 = single(p+"linear_1", c.Out, wide, true), single(p+"linear_2", c.Out, c.Out, true)
+	case Idefics3:
+		x.norm = c.norm("vision_model.post_layernorm")
+		x.fc2 = single("connector.modality_projection.proj", c.Out, wide, false)
+	case Pixtral:
+		const p = "multi_modal_projector."
+		x.norm = c.norm(p + "norm")
+		x.norm.eps = c.MergerEps
+		x.join = single(p+"patch_merger.merging_layer", c.Width, wide, false)
+		x.join.turned = true
+		x.fc1, x.fc2 = single(p+"linear_1", c.Out, c.Width, false), single(p+"linear_2", c.Out, c.Out, false)
 	default:
 		names, width := [3]string{"merger.ln_q", "merger.mlp.0", "merger.mlp.2"}, c.Width
 		if c.Kind == Qwen3VL {
@@ -163,17 +198,21 @@ func (c Config) mergers() (list []mergerSpec) {
 func (c Config) patches() linearSpec {
 	x := single("patch_embed.proj", c.Width, c.pixels(), c.Kind == Qwen3VL || c.Kind == GLM4V)
 	x.shape, x.scope = []int{c.Channels, c.Frames, c.Patch, c.Patch}, patchwise
-	if c.Kind == InternVL {
-		x.names, x.bias = []string{"vision_tower.embeddings.patch_embeddings.projection"}, true
-		x.shape = []int{c.Channels, c.Patch, c.Patch}
+	name := map[Kind]string{InternVL: "vision_tower.embeddings.patch_embeddings.projection",
+		Idefics3: "vision_model.embeddings.patch_embedding", Pixtral: "vision_tower.patch_conv"}[c.Kind]
+	if name != "" {
+		x.names, x.bias, x.shape = []string{name}, c.Kind != Pixtral, []int{c.Channels, c.Patch, c.Patch}
 	}
 	return x
 }
 
 // first returns the norm between the map from pixels and learned positions.
 func (c Config) first() (x normSpec) {
-	if c.Kind == GLM4V {
+	switch c.Kind {
+	case GLM4V:
 		return c.norm("post_conv_layernorm")
+	case Pixtral:
+		return c.norm("vision_tower.ln_pre")
 	}
 	return x
 }
@@ -235,8 +274,8 @@ func (c Config) factors() (list []string) {
 	return list
 }
 
-// onHost returns the tensors that stay in the host's memory, as float32: learned positions of Side² patches, with
-// tiles behind a class's, and a class.
+// onHost returns the tensors that stay in the host's memory, as float32: learned positions of Side² patches, where
+// tiles have a class behind its position, and the class.
 func (c Config) onHost() []Tensor {
 	n := c.Side * c.Side
 	switch {
@@ -247,6 +286,8 @@ func (c Config) onHost() []Tensor {
 			{"vision_tower.embeddings.cls_token", []int{1, 1, c.Width}}}
 	case c.Kind == GLM4V:
 		return []Tensor{{"embeddings.position_embedding.weight", []int{n, c.Width}}}
+	case c.Kind == Idefics3:
+		return []Tensor{{"vision_model.embeddings.position_embedding.weight", []int{n, c.Width}}}
 	}
 	return []Tensor{{"pos_embed.weight", []int{n, c.Width}}}
 }

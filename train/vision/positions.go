@@ -58,7 +58,7 @@ func (c Config) fromAreas(i, n int) []tap {
 // [Side²,C]. A tile has all of them, whatever the image.
 func (c Config) positions(out []float64, table []float32, rows, columns, lo, hi int) {
 	C := c.Width
-	if tiles := c.extra(rows); tiles > 0 {
+	if tiles := c.tiles(rows); tiles > 0 {
 		rows /= tiles
 	}
 	downs, acrosses := c.taps(rows), c.taps(columns)

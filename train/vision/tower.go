@@ -173,10 +173,14 @@ func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearS
 		normal(&y.norm, s.norm)
 		if s.join.names != nil {
 			matrix(&y.join, s.join)
+		}
+		if s.proj.names != nil {
 			matrix(&y.proj, s.proj)
 			normal(&y.middle, s.middle)
 		}
-		matrix(&y.fc1, s.fc1)
+		if s.fc1.names != nil {
+			matrix(&y.fc1, s.fc1)
+		}
 		matrix(&y.fc2, s.fc2)
 	}
 }

@@ -26,11 +26,15 @@ func tiny(kind Kind) Config {
 		c.Activation, c.Side, c.Inner, c.Eps = SiLU, 3, 14, 1e-5
 	case InternVL:
 		c.Activation, c.Side, c.Frames, c.Bias, c.Last = GELU, 2, 1, true, true
+	case Idefics3:
+		c.Activation, c.Side, c.Frames, c.Eps = GELUTanh, 2, 1, 1e-5
+	case Pixtral:
+		c.Activation, c.Frames, c.Eps, c.MergerEps = SiLU, 1, 1e-5, 1e-4
 	}
 	return c
 }
 
-func kinds() []Kind { return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL} }
+func kinds() []Kind { return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL, Idefics3, Pixtral} }
 
 // waves reads weights that are BF16 numbers.
 func waves(c Config, dtype kernels.DType) Read {
@@ -95,7 +99,7 @@ func TestFeaturesDependOnTheImageAlone(t *testing.T) {
 			one, two := openCPU(t, 1, kernels.F32), openCPU(t, 2, kernels.F32)
 			reference := kernels.Backend(ref.New[float32]())
 			rows := 68
-			if c.has().free {
+			if c.has().eps {
 				rows = 16 // TestTokensAtOnce has steps of these towers, too
 			}
 			a, b := picturedAs(c, 6, 10, 1), picturedAs(c, rows, 40, 2)
@@ -204,6 +208,9 @@ func TestParams(t *testing.T) {
 			Frames: 2, Merge: 2, Out: 4096, Side: 24, Inner: 13696, Eps: 1e-5}, 892_498_432},
 		{Config{Kind: InternVL, Layers: 24, Width: 1024, Heads: 16, FFN: 4096, Activation: GELU, Channels: 3, Patch: 14,
 			Frames: 1, Merge: 2, Out: 896, Side: 32, Bias: true}, 308_495_104},
+		// SmolVLM2-500M
+		{Config{Kind: Idefics3, Layers: 12, Width: 768, Heads: 12, FFN: 3072, Activation: GELUTanh, Channels: 3, Patch: 16,
+			Frames: 1, Merge: 4, Out: 960, Side: 32, Eps: 1e-6}, 98_229_504},
 	} {
 		if err := tt.c.Validate(); err != nil {
 			t.Error(err)
@@ -262,7 +269,7 @@ func TestBytes(t *testing.T) {
 			t.Errorf("%s: weights take %d bytes, not %d", kind, m.now, want)
 		}
 		before, side := m.now, 12
-		if c.has().free {
+		if c.has().eps {
 			side = 6
 		}
 		x.Encode(m, picturedAs(c, side, side, 1))
@@ -302,6 +309,8 @@ func TestImpossibleTowers(t *testing.T) {
 		"4 learned positions":   func(c *Config) { c.Side = 4 },
 		"block of 7 channels":   func(c *Config) { c.Inner = 7 },
 		"other norms":           func(c *Config) { c.QKNorm = true },
+		"a merger's norm":       func(c *Config) { c.MergerEps = 1e-5 },
+		"biases":                func(c *Config) { c.Kind, c.Side, c.Frames, c.Bias = Idefics3, 2, 1, true },
 		"features after layers": func(c *Config) { c.Deep = []int{1} },
 	} {
 		c := tiny(Qwen2VL)

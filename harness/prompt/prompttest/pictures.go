@@ -77,19 +77,44 @@ const TiledPictureConfig = `{"architectures": ["InternVLForConditionalGeneration
 const tiledProcessor = `{"image_processor_type": "GotOcr2ImageProcessorFast", "crop_to_patches": false, "min_patches": 1,
  "max_patches": 2, "size": {"height": 16, "width": 16}, "image_mean": [0.5, 0.5, 0.5], "image_std": [0.5, 0.5, 0.5]}`
 
+// SplitPictureConfig is a SmolVLM of toy size for PictureFolder.
+const SplitPictureConfig = `{"architectures": ["SmolVLMForConditionalGeneration"], "model_type": "smolvlm",
+ "image_token_id": 260, "scale_factor": 2, "tie_word_embeddings": false, "text_config": {"model_type": "llama",
+  "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "rms_norm_eps": 1e-5, "max_position_embeddings": 256, "rope_theta": 100000},
+ "vision_config": {"model_type": "smolvlm_vision", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+  "num_attention_heads": 2, "image_size": 12, "patch_size": 5}}`
+
+// splitProcessor reads an image as up to 2×2 tiles of 12×12 pixels and the whole, a token each.
+const splitProcessor = `{"image_processor_type": "SmolVLMImageProcessor", "max_image_size": {"longest_edge": 12},
+ "size": {"longest_edge": 24}, "resample": 1, "do_image_splitting": true}`
+
+// splitTemplate writes parts of contents alone, as SmolVLM's does.
+const splitTemplate = "<|im_start|>{% for m in messages %}{{ m.role | capitalize }}" +
+	"{% if m.content[0]['type'] == 'image' %}:{% else %}: {% endif %}{% for c in m.content %}" +
+	"{% if c['type'] == 'image' %}<pad>{% elif c['type'] == 'text' %}{{ c['text'] }}{% endif %}{% endfor %}" +
+	"<|im_end|>\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
+
 // PictureFolder is a folder with a random model of text and images.
 func PictureFolder(t *testing.T, conf string) string {
 	t.Helper()
 	files := map[string]string{"config.json": conf, "preprocessor_config.json": PictureProcessor,
 		"chat_template.jinja": pictureTemplate, "generation_config.json": `{"eos_token_id": [259], "pad_token_id": 257}`}
 	read, text, vision := checkpoint.ReadConfig, "model.", "visual."
-	if conf == TiledPictureConfig { // whose image processor writes the tokens around an image
+	switch conf { // whose image processor writes the tokens around an image
+	case TiledPictureConfig:
 		files["preprocessor_config.json"] = tiledProcessor
 		files["chat_template.jinja"] = strings.Replace(pictureTemplate, picturePlace, "<pad>", 1)
 		files["tokenizer_config.json"] = `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
  "extra_special_tokens": {"start_image_token": "<s>", "end_image_token": "</s>", "context_image_token": "<pad>"},
  "tokenizer_class": "PreTrainedTokenizerFast"}`
 		text, vision = "model.language_model.", "model."
+	case SplitPictureConfig:
+		files["preprocessor_config.json"], files["chat_template.jinja"] = splitProcessor, splitTemplate
+		files["processor_config.json"] = `{"image_seq_len": 1, "processor_class": "SmolVLMProcessor"}`
+		files["tokenizer_config.json"] = `{"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "pad_token": "<pad>",
+ "fake_image_token": "<s>", "global_image_token": "</s>", "tokenizer_class": "PreTrainedTokenizerFast"}`
+		text, vision = "model.text_model.", "model."
 	}
 	dir := ModelFolder(t, false, files)
 	if checkpoint.ImagesOnRequest(dir) { // Qwen3.5

@@ -134,7 +134,8 @@ func modelPrefix(dir string, names []string) (string, error) {
 		if !ok || head != "" && !strings.HasSuffix(head, ".") {
 			continue
 		}
-		outer, parts := map[string]bool{"model": true, "language_model": true}, strings.Split(head, ".")
+		outer := map[string]bool{"model": true, "language_model": true, "text_model": true}
+		parts := strings.Split(head, ".")
 		parts = parts[:len(parts)-1]
 		for len(parts) > 0 && outer[parts[len(parts)-1]] { // the model's own, each once
 			delete(outer, parts[len(parts)-1])

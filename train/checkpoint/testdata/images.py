@@ -6,11 +6,14 @@ import numpy as np
 import torch
 import transformers
 from transformers import (Glm4vConfig, Glm4vForConditionalGeneration, Glm4vMoeConfig,
-                          Glm4vMoeForConditionalGeneration, InternVLConfig, InternVLForConditionalGeneration,
+                          Glm4vMoeForConditionalGeneration, Idefics3Config, Idefics3ForConditionalGeneration,
+                          InternVLConfig, InternVLForConditionalGeneration, Mistral3Config,
+                          Mistral3ForConditionalGeneration,
                           Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen2VLConfig,
                           Qwen2VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration,
                           Qwen3_5MoeConfig, Qwen3_5MoeForConditionalGeneration, Qwen3VLConfig,
-                          Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration)
+                          Qwen3VLForConditionalGeneration, Qwen3VLMoeConfig, Qwen3VLMoeForConditionalGeneration,
+                          SmolVLMConfig, SmolVLMForConditionalGeneration)
 
 torch.set_default_dtype(torch.float64)
 torch.float32 = torch.float = torch.float64  # transformers widens some values to float32: here nothing narrows
@@ -59,7 +62,8 @@ def together(state):
 
 def of_tower(name):
     """The beginning of the name of a tower's tensor that package vision leaves out."""
-    for part in ("model.visual.", "model.vision_tower.", "model.multi_modal_projector."):
+    for part in ("model.visual.", "model.vision_tower.", "model.multi_modal_projector.", "model.vision_model.",
+                 "model.connector."):
         if name.startswith(part):
             return part if part == "model.visual." else "model."
     return ""
@@ -68,18 +72,19 @@ def of_tower(name):
 def fill(model):
     state = model.state_dict()
     text, tower, new = {}, {}, {}
+    inner = "model.text_model." if "model.text_model.norm.weight" in state else "model.language_model."
     for name, t in state.items():
         if of_tower(name):
             tower[name[len(of_tower(name)):]] = t
         elif name != "lm_head.weight" or not model.config.tie_word_embeddings:
-            text.update(experts(name.replace("model.language_model.", "model."), t))
+            text.update(experts(name.replace(inner, "model."), t))
     back = {name[len(of_tower(name)):]: name for name in state if of_tower(name)}
     for name, t in waves(tower).items():
         new[back[name]] = t
     for name, t in together(waves(text)).items():
-        new[name if name == "lm_head.weight" else name.replace("model.", "model.language_model.", 1)] = t
+        new[name if name == "lm_head.weight" else name.replace("model.", inner, 1)] = t
     if model.config.tie_word_embeddings:
-        new["lm_head.weight"] = new["model.language_model.embed_tokens.weight"]
+        new["lm_head.weight"] = new[inner + "embed_tokens.weight"]
     model.load_state_dict(new, strict=True)
 
 
@@ -155,12 +160,32 @@ def models():
         tie_word_embeddings=False, image_token_id=IMAGE, image_seq_length=4,
         vision_config=dict(vision, attention_bias=False, use_qk_norm=True, norm_type="rms_norm",
                            use_mean_pooling=False, layer_norm_eps=1e-4))
+    vision = dict(num_hidden_layers=2, hidden_size=24, intermediate_size=20, num_attention_heads=2, patch_size=4,
+                  image_size=16, num_channels=3, hidden_act="gelu_pytorch_tanh", layer_norm_eps=1e-6)
+    yield "idefics3", Idefics3ForConditionalGeneration, Idefics3Config(
+        text_config=dict(TEXT, model_type="llama", rope_parameters=rope), tie_word_embeddings=True,
+        image_token_id=IMAGE, scale_factor=2, vision_config=vision)
+    yield "smolvlm", SmolVLMForConditionalGeneration, SmolVLMConfig(
+        text_config=dict(TEXT, model_type="llama", rope_parameters=rope), tie_word_embeddings=False,
+        image_token_id=IMAGE, scale_factor=4, vision_config=dict(vision, image_size=18, layer_norm_eps=1e-4))
+    yield "mistral3", Mistral3ForConditionalGeneration, Mistral3Config(
+        text_config=dict(TEXT, model_type="mistral", head_dim=16, rms_norm_eps=1e-4, sliding_window=None, rope_parameters=rope),
+        tie_word_embeddings=False, image_token_id=IMAGE, spatial_merge_size=2,
+        vision_config=dict(model_type="pixtral", num_hidden_layers=2, hidden_size=32, intermediate_size=20,
+                           num_attention_heads=2, patch_size=4, image_size=64, num_channels=3, hidden_act="silu",
+                           rope_parameters=dict(rope_type="axial", rope_theta=1e4)))
 
 
-def tiles(patches, side=4, p=4):
-    """Pixels [tiles,3,side*p,side*p] of patches in tiles of side x side of them, 2 x 2 after each other."""
+def sheet(patches, rows, columns, p=4):
+    """Pixels [1,3,rows*p,columns*p] of patches, 2 x 2 after each other."""
+    x = patches.reshape(rows // 2, columns // 2, 2, 2, 3, p, p).permute(4, 0, 2, 5, 1, 3, 6)
+    return x.reshape(1, 3, rows * p, columns * p)
+
+
+def tiles(patches, m, side=4, p=4):
+    """Pixels [tiles,3,side*p,side*p] of patches in tiles of side x side of them, m x m after each other."""
     n = len(patches) // side ** 2
-    x = patches.reshape(n, side // 2, side // 2, 2, 2, 3, p, p).permute(0, 5, 1, 3, 6, 2, 4, 7)
+    x = patches.reshape(n, side // m, side // m, m, m, 3, p, p).permute(0, 5, 1, 3, 6, 2, 4, 7)
     return x.reshape(n, 3, side * p, side * p)
 
 
@@ -171,34 +196,49 @@ def main():
         model = cls(config).eval()
         model.set_experts_implementation("eager")
         fill(model)
-        tiled = name.startswith("internvl")
-        merge, n = 4, 3 * 4 * 4 * (1 if tiled else 2)
+        split = name in ("idefics3", "smolvlm")
+        tiled = split or name.startswith("internvl")
+        side = 4 if name == "smolvlm" else 2
+        fit = name == "mistral3"
+        merge, n = side * side, 3 * 4 * 4 * (1 if tiled or fit else 2)
+        cut = lambda patches: tiles(patches, side)[None] if split else tiles(patches, side)
         grids = [(4, 4), (12, 4)] if tiled else [(4, 6), (10, 14)]
         patches = [pixels(r, c, n, float(k)) for k, (r, c) in enumerate(grids)]
-        tokens = [3, 1, START] + [IMAGE] * (grids[0][0] * grids[0][1] // merge) + [END, 4, 1, 9, START] + [IMAGE] * (
-            grids[1][0] * grids[1][1] // merge) + [END, 2, 6, 11, 20, 3]
+        shown = [[IMAGE] * (r * c // merge) for r, c in grids]
+        if split:  # tokens of text between tiles
+            shown[1] = ([IMAGE] * (16 // merge) + [12]) * 2 + [IMAGE] * (16 // merge)
+        tokens = [3, 1, START] + shown[0] + [END, 4, 1, 9, START] + shown[1] + [END, 2, 6, 11, 20, 3]
         x = dict(input_ids=torch.tensor([tokens]), pixel_values=torch.cat(patches),
                  image_grid_thw=torch.tensor([(1, r, c) for r, c in grids]),
                  attention_mask=torch.ones(1, len(tokens), dtype=torch.int64))
         x["mm_token_type_ids"] = (x["input_ids"] == IMAGE).int()
         if tiled:
-            x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=tiles(x["pixel_values"]))
+            x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=cut(x["pixel_values"]))
+        if fit:
+            most = [4 * max(g[i] for g in grids) for i in (0, 1)]
+            sheets = [sheet(p, *g) for p, g in zip(patches, grids)]
+            sheets = [torch.nn.functional.pad(s, (0, most[1] - s.shape[3], 0, most[0] - s.shape[2])) for s in sheets]
+            x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=torch.cat(sheets),
+                     image_sizes=torch.tensor([(4 * r, 4 * c) for r, c in grids]))
         images = []
         with torch.no_grad():
             for p, (r, c) in zip(patches, grids):
-                got = model.model.get_image_features(tiles(p), return_dict=True) if tiled else model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
+                if fit:
+                    got = model.model.get_image_features(sheet(p, r, c), torch.tensor([(4 * r, 4 * c)]), return_dict=True)
+                else:
+                    got = model.model.get_image_features(cut(p), return_dict=True) if tiled else model.model.visual(p, grid_thw=torch.tensor([(1, r, c)]))
                 feats = features(got)
                 flat = torch.cat([f.reshape(-1) for f in feats]).numpy()
                 images.append({"rows": r, "columns": c, "features": len(flat), "every7th": flat[::7].tolist()})
             logits = model(**x).logits[0]
-        rows = [1, 5, len(tokens) - 20, len(tokens) - 1]
+        rows = [1, 5, max(6, len(tokens) - 20), len(tokens) - 1]
         c = json.loads(config.to_json_string(use_diff=False))
         keep = {k: c[k] for k in ("architectures", "model_type", "tie_word_embeddings", "text_config", "vision_config",
                                   *IDS, *GLM_IDS, *PROJECTOR) if k in c}
         keep["architectures"] = [cls.__name__]
         for part in ("text_config", "vision_config"):
             known = GENERATING | LINEAR if "linear_conv_kernel_dim" in keep[part] else GENERATING
-            if "glm4v" in name or tiled:
+            if "glm4v" in name or tiled or fit:
                 known = GENERATING | OTHERS
             keep[part] = {k: v for k, v in keep[part].items() if k in known}
         out["models"].append({"name": name, "config": keep, "images": images, "tokens": tokens, "rows": rows,
@@ -216,7 +256,7 @@ GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_ty
 OTHERS = {"image_size", "attention_bias", "n_routed_experts", "n_shared_experts", "first_k_dense_replace", "n_group",
           "topk_group", "routed_scaling_factor", "num_channels", "use_qk_norm", "norm_type", "layer_norm_eps",
           "use_mean_pooling", "tie_word_embeddings"}
-PROJECTOR = ["downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
+PROJECTOR = ["scale_factor", "image_token_index", "spatial_merge_size", "multimodal_projector_bias", "downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
              "vision_feature_select_strategy"]
 LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_heads", "linear_num_value_heads",
           "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"}
@@ -224,6 +264,8 @@ LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_head
 
 def features(got):
     """The features of an image's tokens, then those for layers of the language model."""
+    if isinstance(getattr(got, "pooler_output", None), (list, tuple)):
+        return got.pooler_output
     if hasattr(got, "pooler_output"):
         return [got.pooler_output, *(getattr(got, "deepstack_features", None) or [])]
     if isinstance(got, tuple):

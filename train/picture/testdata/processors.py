@@ -3,7 +3,8 @@
     pip install torch torchvision transformers pillow numpy
     python processors.py > processors.json
 
-sizes:   settings and, for widths and heights, rows and columns of patches; zeros: refused. A tile has 28 of 16 pixels.
+sizes:   settings and, for widths and heights, rows and columns of patches; zeros: refused. A patch of a tile has 16
+         pixels a side.
 patches: as in golden.json, of pattern(width, height) of golden.py. Tiles are put into the order of Qwen's patches.
 """
 import ast
@@ -13,7 +14,8 @@ import pathlib
 
 import numpy as np
 from PIL import Image
-from transformers import Glm4vImageProcessor, GotOcr2ImageProcessor
+from transformers import (Glm4vImageProcessor, GotOcr2ImageProcessor, Idefics3ImageProcessor, PixtralImageProcessor,
+                          SmolVLMImageProcessor)
 from transformers.models.glm4v.image_processing_glm4v import smart_resize
 
 rng = np.random.default_rng(11)
@@ -24,6 +26,24 @@ exec(compile(ast.Module(keep, []), "golden.py", "exec"))  # pattern and sha
 GLM = dict(image_processor_type="Glm4vImageProcessor")
 TILES = dict(image_processor_type="GotOcr2ImageProcessorFast", size=dict(height=448, width=448), min_patches=1,
              max_patches=12, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225], crop_to_patches=False)
+SPLIT = dict(image_processor_type="SmolVLMImageProcessor", size=dict(longest_edge=2048), resample=1, do_pad=True,
+             max_image_size=dict(longest_edge=512), do_image_splitting=True, image_mean=[0.5] * 3, image_std=[0.5] * 3)
+FIT = dict(image_processor_type="PixtralImageProcessorFast", size=dict(longest_edge=1540),
+           patch_size=dict(height=14, width=14))
+
+
+def fitted(settings, x):
+    """Pixels with what PixtralProcessor passes on: the side of a token."""
+    return PixtralImageProcessor(size=settings["size"])(images=[x], patch_size=28, return_tensors="np")["pixel_values"][0]
+
+
+def fit_sizes(settings):
+    for w, h in [(28, 29), (1540, 1541), (1, 1540)] + [tuple(int(2 ** x) for x in rng.uniform(0, 12, 2)) for _ in range(22)]:
+        try:
+            _, a, b = fitted(settings, Image.new("RGB", (w, h))).shape
+            yield [w, h, a // 14, b // 14]
+        except (RuntimeError, ValueError):
+            yield [w, h, 0, 0]
 
 
 def glm_sizes(settings):
@@ -48,17 +68,40 @@ def tile_sizes(settings):
         yield [w, h, n * 28, 28]
 
 
+def idefics(settings):
+    of = SmolVLMImageProcessor if settings["image_processor_type"].startswith("Smol") else Idefics3ImageProcessor
+    return of(**{k: v for k, v in settings.items() if k != "image_processor_type"})
+
+
+def split_sizes(settings):
+    p, side = idefics(settings), settings["max_image_size"]["longest_edge"] // 16
+    for w, h in [(512, 512), (1024, 1536), (1, 300)] + [tuple(int(2 ** x) for x in rng.uniform(0, 11, 2)) for _ in range(22)]:
+        got = p(images=[Image.new("RGB", (w, h))], return_tensors="pt", return_row_col_info=True)
+        n, rows, cols = got["pixel_values"].shape[1], got["rows"][0][0], got["cols"][0][0]
+        assert n == rows * cols + 1
+        yield [w, h, n * side, side]
+
+
 def values(settings, what):
     x = Image.fromarray(pattern(*what))
     if settings["image_processor_type"].startswith("Glm"):
         got = Glm4vImageProcessor(**settings)(images=[x], return_tensors="np")
         v, (_, rows, columns) = got["pixel_values"], got["image_grid_thw"][0]
+    elif settings["image_processor_type"].startswith("Pix"):
+        v, p = fitted(settings, x), 14
+        rows, columns = v.shape[1] // p, v.shape[2] // p
+        v = v.reshape(3, rows // 2, 2, p, columns // 2, 2, p).transpose(1, 4, 2, 5, 0, 3, 6).reshape(rows * columns, -1)
     else:
-        got = GotOcr2ImageProcessor(**settings)(images=[x], return_tensors="np", crop_to_patches=True)
-        v = got["pixel_values"]
-        n, side, p = len(v), settings["size"]["height"], 14
-        assert n == got["num_patches"][0]
-        g = side // p
+        p = 14
+        if "max_image_size" in settings:
+            v = idefics(settings)(images=[x], return_tensors="np")["pixel_values"][0]
+            g = v.shape[-1] // p
+            v = np.ascontiguousarray(v[:, :, :g * p, :g * p])  # the tower's convolution reads whole patches
+        else:
+            got = GotOcr2ImageProcessor(**settings)(images=[x], return_tensors="np", crop_to_patches=True)
+            v, g = got["pixel_values"], settings["size"]["height"] // p
+            assert len(v) == got["num_patches"][0]
+        n = len(v)
         v = v.reshape(n, 3, g // 2, 2, p, g // 2, 2, p).transpose(0, 2, 5, 3, 6, 1, 4, 7)
         rows, columns = n * g, g
         v = v.reshape(rows * columns, -1)
@@ -67,13 +110,21 @@ def values(settings, what):
             "every": v.size // 5, "values": [float(n) for n in v.reshape(-1)[::v.size // 5]]}
 
 
+split = dict(SPLIT, size=dict(longest_edge=150), max_image_size=dict(longest_edge=60))
 small = dict(TILES, size=dict(height=56, width=56), max_patches=6)
 print(json.dumps({
     "sizes": [{"settings": s, "of": list(f(s))} for f, s in (
         (glm_sizes, GLM), (glm_sizes, dict(GLM, size=dict(shortest_edge=50176, longest_edge=200704))),
         (tile_sizes, TILES), (tile_sizes, dict(TILES, min_patches=2, max_patches=5)),
-        (tile_sizes, dict(TILES, max_patches=1)))],
+        (tile_sizes, dict(TILES, max_patches=1)), (split_sizes, SPLIT),
+        (split_sizes, dict(SPLIT, image_processor_type="Idefics3ImageProcessor", size=dict(longest_edge=1456),
+                           max_image_size=dict(longest_edge=364))),
+        (split_sizes, dict(SPLIT, do_image_splitting=False)), (fit_sizes, FIT),
+        (fit_sizes, dict(FIT, size=dict(longest_edge=100))))],
     "patches": [values(s, what) for s, what in (
         (GLM, [150, 90]), (GLM, [20, 45]), (dict(GLM, size=dict(shortest_edge=6272, longest_edge=12544)), [200, 120]),
-        (small, [150, 70]), (small, [56, 56]), (small, [30, 200]), (dict(small, min_patches=2), [100, 100]))],
+        (small, [150, 70]), (small, [56, 56]), (small, [30, 200]), (dict(small, min_patches=2), [100, 100]), (split, [150, 90]),
+        (split, [20, 45]), (dict(split, size=dict(longest_edge=50)), [200, 120]),
+        (dict(split, do_image_splitting=False), [90, 110]), (dict(split, resample=3), [99, 31]),
+        (FIT, [150, 90]), (dict(FIT, size=dict(longest_edge=100)), [31, 190]))],
 }, indent=0))
