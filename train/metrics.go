@@ -127,7 +127,7 @@ func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
 
 // actMetrics returns the metrics of turns that are told apart:
 //
-//	train/turn_reward  mean over turns of what the agent says that they earned
+//	train/turn_reward  mean over turns of the reward that the agent gives
 //
 // and those of rl.Turns, if the estimator reads them.
 func (t *Trainer) actMetrics(b *batch) (list []rl.Metric) {

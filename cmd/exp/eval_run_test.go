@@ -239,7 +239,7 @@ func TestEvalRunOfOtherSources(t *testing.T) {
 		"score its folder, as a run of its own: exp eval "+dir, "--source DIR")
 }
 
-// A name of several runs is no folder that is missing.
+// A name of several runs is not taken for a missing folder.
 func TestNoFolder(t *testing.T) {
 	several := &query.AmbiguousError{Ref: "nothing#0"}
 	if err := noFolder("nothing#0", several); err != error(several) {

@@ -16,7 +16,7 @@ func Known() []Layout {
 	return slices.Concat(verlLayouts(), choiceLayouts(), plainLayouts())
 }
 
-// verlLayouts lists those of verl's rows, whose fields nobody else has.
+// verlLayouts lists the layouts of verl's rows, whose fields nobody else has.
 func verlLayouts() []Layout {
 	return []Layout{
 		{Name: "verl", ID: "extra_info.index", Problem: []string{"prompt"}, Answer: "reward_model.ground_truth",
@@ -26,7 +26,7 @@ func verlLayouts() []Layout {
 	}
 }
 
-// plainLayouts lists those of problems without options.
+// plainLayouts lists the layouts of problems without options.
 func plainLayouts() []Layout {
 	return []Layout{
 		{Name: "svamp", ID: "ID", Problem: []string{"Body", "Question"}, Answer: "Answer"},
@@ -120,7 +120,7 @@ func columnsOf(r rows.Row) string {
 		case r.Empty(name):
 			note = " (empty)"
 		case len(r.Fields) == 1 && strings.ContainsAny(name, ";\t|"):
-			note = " (one column: commas separate those of a .csv, tabs those of a .tsv)"
+			note = " (one column: a .csv separates columns by commas, a .tsv by tabs)"
 		}
 		list = append(list, name+note)
 	}

@@ -233,7 +233,7 @@ func TestRefuses(t *testing.T) {
 	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown fields", `{"x":1}`, "rows.jsonl:1: no known layout"},
-		{"another separator", `{"question;answer":"P;1"}`, "the row has question;answer (one column: commas separate those of a .csv"},
+		{"another separator", `{"question;answer":"P;1"}`, "the row has question;answer (one column: a .csv separates columns by commas"},
 		{"no answer", good + `{"id":2,"problem":"Q"}`, `rows.jsonl:2: field "answer": missing`},
 		{"no answer at all", `{"problem":"Q","answer":null}`, "no known layout"},
 		{"empty answer", good + `{"id":2,"problem":"Q","answer":" "}`, `field "answer": empty answer`},

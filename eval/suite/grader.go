@@ -17,7 +17,7 @@ const countdownGrader = "countdown"
 // mathematics scores.
 func defaultGraders() []string { return []string{"exp", "math_dapo", "math_reward"} }
 
-// choiceGraders returns those of multiple-choice questions with so many options: ours, and the ones behind most
+// choiceGraders returns the graders of multiple-choice questions with so many options: ours, and the ones behind most
 // published scores that read all letters.
 func choiceGraders(options int) []string {
 	if options > 4 {

@@ -8,7 +8,7 @@ import (
 	"exp/experiments/store"
 )
 
-// Right answers are those of the problems that the stage of a completion read, by the scope's role.
+// Right answers come from the problems that the stage of a completion read, by the scope's role.
 func TestAddGolds(t *testing.T) {
 	f := newFixture(t)
 	asked := []byte(`{"id":"a","prompt":"6*7?","answer":"42"}` + "\n" + `{"id":"b","prompt":"2,3=6:","target":"2*3"}` + "\n")

@@ -164,7 +164,7 @@ func TestImagesOfConversations(t *testing.T) {
 	}
 }
 
-// An image that is no image is refused, and the agent may go on. One that cannot be kept ends the run: where it can be,
+// A file that holds no image is refused, and the agent may go on. One that cannot be kept ends the run: where it can be,
 // an agent that goes on without it would have other answers.
 func TestImagesLost(t *testing.T) {
 	_, raw := dot(t, 10)
@@ -180,7 +180,7 @@ func TestImagesLost(t *testing.T) {
 	}
 	p := &policy{says: []string{"yes"}}
 	if c, err := a.Play(context.Background(), episodeOf(p, "image ask end", message([]byte("no")))); err != nil || c.Text != "yes" {
-		t.Errorf("a file that is no image: %q, %v", c.Text, err)
+		t.Errorf("a file without an image: %q, %v", c.Text, err)
 	}
 	_, err := a.Play(context.Background(), episodeOf(p, "image ask hang", message(raw)))
 	if want := "problem p1: an image that the agent brought: the disk is full"; err == nil || err.Error() != want {

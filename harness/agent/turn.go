@@ -1,13 +1,14 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 
-	"exp/experiments/ident"
 	"exp/harness/openai"
 	"exp/train/rollout"
 )
@@ -63,9 +64,12 @@ func (m *more) state() string {
 }
 
 // stateOf returns the digest of a state.
-func stateOf(text string) string { return ident.Sum([]byte(text)).String() }
+func stateOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
 
-// earning is what a program says of a turn.
+// earning is a program's report of a turn.
 type earning struct {
 	Reward       *float64        `json:"reward"`
 	State        *string         `json:"state"`
@@ -77,7 +81,7 @@ func (r *result) earns() bool {
 	return slices.ContainsFunc(r.Turns, func(e earning) bool { return e.Reward != nil })
 }
 
-// earn sets what the program says of turns, the entries of each conversation's name in the order of its turns. The
+// earn takes the program's reports of turns, the entries of each conversation's name in the order of its turns. The
 // error continues "the agent".
 func earn(acts []rollout.Act, said []earning) error {
 	of := map[string][]int{"": nil} // the turns with a name

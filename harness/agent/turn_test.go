@@ -23,7 +23,7 @@ func told(c *rollout.Completion) string {
 	return b.String()
 }
 
-// What a program says of turns goes to the turns, in their order, and the score is the sum of the rewards unless it
+// A program's reports of turns go to the turns, in their order, and the score is the sum of the rewards unless it
 // gives one. The policy says "yes" and "no", each with an end token, and 12 tokens are inserted before "no".
 func TestTurnsOfProgram(t *testing.T) {
 	o := options()

@@ -40,7 +40,7 @@ func TestEstimateSampled(t *testing.T) {
 	}
 }
 
-// The heap has room for the completions of a step twice, and for those of the step before while they are recorded.
+// The heap has room for the completions of a step twice, and for the step before while it is recorded.
 func TestEstimateHeap(t *testing.T) {
 	program := func(steps string) int64 {
 		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{steps, "rollout={n: 4000, max_new_tokens: 6}"}})

@@ -128,7 +128,7 @@ func conversation() []Metric {
 			Definition: "number of an episode's conversations, mean over completions"},
 		Metric{Name: "train/turn_reward", Unit: Reward, Title: "Reward of a turn", Direction: eval.Up,
 			Absent: "only steps have it in which an agent gives turns, or algo.kind gigpo tells them apart",
-			Definition: "what the agent says that a turn of the policy earned, mean over turns; a score that the " +
+			Definition: "reward that the agent gives a turn of the policy, mean over turns; a score that the " +
 				"turns leave unexplained is not part of it"},
 		Metric{Name: "gigpo/step_group_size", Unit: "turns", Title: "Turns in a state", Absent: onlyStates,
 			Axis: Axis{Label: "turns in a state"},

@@ -11,7 +11,8 @@ import (
 // estimators maps verl's advantage estimators to the algorithm, or to estimators of GRPO.
 var estimators = map[string]string{"gae": "ppo", "grpo": "grpo", "reinforce_plus_plus": "reinforce_plus_plus",
 	"reinforce_plus_plus_baseline": "reinforce_plus_plus_baseline", "remax": "remax", "rloo": "rloo", "opo": "opo",
-	"grpo_passk": "grpo_passk", "gpg": "gpg", "gdpo": "gdpo", "tir_optimal_token_baseline": "otb"}
+	"grpo_passk": "grpo_passk", "gpg": "gpg", "gdpo": "gdpo", "tir_optimal_token_baseline": "otb",
+	"gigpo": "gigpo"}
 
 // lossModes maps verl's policy losses to ours where their names differ.
 var lossModes = map[string]string{"vanilla": "ppo", "gpg": "reinforce", "geo_mean": "gmpo", "bypass_mode": "ppo"}
@@ -59,6 +60,9 @@ func (t *verl) algorithm() {
 		kind = "spo"
 		delete(t.out, "algo.advantage")
 		t.singleStream()
+	}
+	if kind == "gigpo" {
+		t.stepGroups()
 	}
 	if key := "algorithm.norm_adv_by_std_in_grpo"; estimator == "gdpo" && !t.on(key, true) {
 		t.put("algo.scale_std", "true")

@@ -58,7 +58,7 @@ func (t *verl) turns() {
 	path := t.text("data.tool_config_path", "")
 	path = t.text(at+"tool_config_path", path)
 	talk := t.text(at+"interaction_config_path", "")
-	if t.agent() {
+	if t.agent() || t.environment() {
 		return
 	}
 	some := path != "" || talk != "" // a script with tools leaves enable to a file of Hydra's

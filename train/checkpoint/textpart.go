@@ -279,7 +279,7 @@ func (t *Tensors) textOf(dir string) (*Tensors, error) {
 	})
 	if err == nil && !any {
 		err = &Error{Op: "read", Path: dir, Err: errors.New("no tensor is below language_model or text_model: there " +
-			"is no text model inside another")}
+			"is not a text model inside another")}
 	}
 	if err == nil {
 		err = t.hybridNames()

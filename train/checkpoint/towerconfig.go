@@ -192,7 +192,7 @@ func (r *settings) encoder(c *vision.Config) {
 }
 
 // ideficsTower reads the vision_config of Idefics3 and SmolVLM. whole is the file, which says how many patches a token
-// has. A tile that is no whole number of patches loses its last pixels, as in transformers.
+// has. A tile whose sides are not whole patches loses its last pixels, as in transformers.
 func (r *settings) ideficsTower(whole *settings) vision.Config {
 	c := vision.Config{Kind: vision.Idefics3, Layers: 12, Width: 1152, Heads: 16, FFN: 3072,
 		Activation: vision.GELUTanh, Channels: 3, Patch: 32, Frames: 1, Merge: 2, Eps: 1e-6}

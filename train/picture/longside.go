@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// This file has sizes that depend on the longer side of an image: those of Pixtral, and the tiles of Idefics3
+// This file has sizes that depend on the longer side of an image: Pixtral's, and the tiles of Idefics3
 // (arXiv:2408.12637 §2.2) and SmolVLM (arXiv:2504.05299 §2.3).
 
 // mostLongSide is the longest side that an image is brought to, transformers' MAX_IMAGE_SIZE.

@@ -113,7 +113,7 @@ func TestTilesOfLongSides(t *testing.T) {
 	if s.MostPatches() != 5 {
 		t.Errorf("up to %d patches", s.MostPatches())
 	}
-	s.MaxPixels = 24 // the root of which is 4, rounded down: one tile
+	s.MaxPixels = 24 // its root is 4, rounded down: one tile
 	check(100, 3, 0, 0, 1)
 	s.MaxPixels, s.Uncut = 36, true
 	check(12, 2, 0, 0, 1)

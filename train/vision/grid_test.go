@@ -52,7 +52,7 @@ func TestRotary(t *testing.T) {
 	}
 }
 
-// In Pixtral columns have the frequencies 1/10 and 1/1000 between those of rows.
+// In Pixtral columns have the frequencies 1/10 and 1/1000 between the rows' frequencies.
 func TestRotaryBetween(t *testing.T) {
 	cos, _ := Config{Kind: Pixtral, Merge: 1, Width: 16, Heads: 2}.rotary(3, 4)
 	for pair, angle := range []float64{2, 2.0 / 100, 3.0 / 10, 3.0 / 1000} {

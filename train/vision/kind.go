@@ -18,7 +18,7 @@ type traits struct {
 	activations []string // one of them is in feed-forward blocks
 	layerNorms  bool     // norms of blocks are LayerNorms, with biases, not RMSNorms
 	turned      bool     // rotary positions turn queries and keys by row and column
-	between     bool     // columns turn with frequencies between those of rows, not with the same ones
+	between     bool     // columns turn with frequencies between the rows', not with the same ones
 	windows     bool     // some layers attend within windows
 	deep        bool     // features may leave the tower before its end
 	learned     spread   // learned positions
