@@ -3,10 +3,12 @@ package recorded
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -25,53 +27,83 @@ func AddGolds(ctx context.Context, db *store.DB, list []Completion) error {
 	}
 	golds := map[read]map[string]string{} // by problem
 	for i := range list {
-		c := &list[i]
-		from := read{c.stage, c.scope}
-		of, ok := golds[from]
-		if !ok {
-			var err error
-			if of, err = goldsOf(ctx, db, c.stage, problemRoles[c.scope]); err != nil {
-				return err
-			}
-			golds[from] = of
+		from := read{list[i].stage, list[i].scope}
+		if golds[from] == nil {
+			golds[from] = map[string]string{}
 		}
-		c.Gold = of[c.Item]
+		golds[from][list[i].Item] = ""
+	}
+	for from, of := range golds {
+		if err := findGolds(ctx, db, from.stage, problemRoles[from.scope], of); err != nil {
+			return err
+		}
+	}
+	for i := range list {
+		list[i].Gold = golds[read{list[i].stage, list[i].scope}][list[i].Item]
 	}
 	return nil
 }
 
-// goldsOf returns the right answers of the problems that a stage read in a role, by problem.
-func goldsOf(ctx context.Context, db *store.DB, stage int64, role string) (map[string]string, error) {
+// findGolds sets the right answers of some problems that a stage read in a role. It reads their file as far as it must,
+// and no problem but these: a file of programs' tests may have gigabytes.
+func findGolds(ctx context.Context, db *store.DB, stage int64, role string, golds map[string]string) error {
 	st, err := db.StageByID(ctx, stage)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	i := slices.IndexFunc(st.Inputs, func(in store.IO) bool { return in.Role == role })
 	if i < 0 {
-		return nil, nil // a run of another program
+		return nil // a run of another program
 	}
-	data, err := db.Blobs.Bytes(st.Inputs[i].Digest)
+	f, err := db.Blobs.Open(st.Inputs[i].Digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a bundle left it out
+		return nil // a bundle left it out
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	golds := map[string]string{}
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, len(data)+1)
-	for lines.Scan() {
-		var p struct { // the part of a problem (train/rollout) that is read
-			ID     string `json:"id"`
-			Answer string `json:"answer"`
-			Target string `json:"target"`
+	defer f.Close()
+	lines := bufio.NewReaderSize(f, 1<<16)
+	for left := len(golds); left > 0; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return err
 		}
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			return nil, fmt.Errorf("problems %s: %w", st.Inputs[i].Digest.Short(), err)
+		if len(line) > 0 {
+			found, bad := findGold(line, golds)
+			if bad != nil {
+				return fmt.Errorf("problems %s: %w", st.Inputs[i].Digest.Short(), bad)
+			}
+			if found {
+				left--
+			}
 		}
-		if golds[p.ID] = p.Answer; p.Answer == "" {
-			golds[p.ID] = p.Target
+		if err == io.EOF {
+			return nil
 		}
 	}
-	return golds, lines.Err()
+	return nil
+}
+
+// findGold sets the right answer of a problem, as package task writes it, and reports whether it is one of golds.
+func findGold(line []byte, golds map[string]string) (bool, error) {
+	if rest, ok := bytes.CutPrefix(line, []byte(`{"id":"`)); ok {
+		id, _, ok := bytes.Cut(rest, []byte(`"`))
+		if _, wanted := golds[string(id)]; ok && !wanted && !bytes.Contains(id, []byte(`\`)) {
+			return false, nil
+		}
+	}
+	var p struct { // the part of a problem (train/rollout) that is read
+		ID     string `json:"id"`
+		Answer string `json:"answer"`
+		Target string `json:"target"`
+	}
+	if err := json.Unmarshal(line, &p); err != nil {
+		return false, err
+	}
+	_, wanted := golds[p.ID]
+	if wanted {
+		golds[p.ID] = cmp.Or(p.Answer, p.Target)
+	}
+	return wanted, nil
 }

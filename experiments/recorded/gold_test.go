@@ -3,6 +3,7 @@ package recorded
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/experiments/store"
@@ -24,12 +25,27 @@ func TestAddGolds(t *testing.T) {
 	gone := stage("gone", store.IO{Role: "problems", Digest: digest("another store")})
 	list := []Completion{{Item: "a", stage: here, scope: "eval"}, {Item: "b", stage: here, scope: "eval"},
 		{Item: "c", stage: here, scope: "eval"}, {Item: "a", stage: here, scope: "train"}, {Item: "a", stage: gone, scope: "eval"}}
-	f.must(AddGolds(f.ctx, f.db, list))
-	var got []string
-	for _, c := range list {
-		got = append(got, c.Gold)
+	golds := func(list []Completion) (got []string) {
+		f.must(AddGolds(f.ctx, f.db, list))
+		for _, c := range list {
+			got = append(got, c.Gold)
+		}
+		return got
 	}
-	if want := []string{"42", "2*3", "", "", ""}; !slices.Equal(got, want) {
+	if got, want := golds(list), []string{"42", "2*3", "", "", ""}; !slices.Equal(got, want) {
 		t.Errorf("golds %q, want %q", got, want)
+	}
+	// Ids may be escaped, the last line may not end, and what follows the last problem that is asked for is not read.
+	odd := []byte(`{"id":"\"q\"","answer":"1"}` + "\n" + `{"id":"c","answer":"2"}` + "\n" + `{"id":"z","answer":`)
+	_, _, err = f.db.Blobs.Put(bytes.NewReader(odd))
+	f.must(err)
+	strange := stage("strange", store.IO{Role: "problems", Digest: digest(string(odd))})
+	list = []Completion{{Item: `"q"`, stage: strange, scope: "eval"}, {Item: "c", stage: strange, scope: "eval"}}
+	if got := golds(list); !slices.Equal(got, []string{"1", "2"}) {
+		t.Errorf("golds %q", got)
+	}
+	list = append(list, Completion{Item: "z", stage: strange, scope: "eval"})
+	if err := AddGolds(f.ctx, f.db, list); err == nil || !strings.Contains(err.Error(), "problems ") {
+		t.Errorf("a cut file: %v", err)
 	}
 }
