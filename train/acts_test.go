@@ -124,7 +124,7 @@ func TestEqualScoresOfTurns(t *testing.T) {
 	}
 }
 
-// A step of gigpo has the advantages that plain loops find from what it recorded, and its metrics are counted by hand.
+// Plain loops over the recorded turns of a step find the advantages that gigpo used, and its metrics.
 func TestGiGPOOfEpisodes(t *testing.T) {
 	r := newToyRun(t, GRPO, 2).delegates()
 	r.earns()

@@ -129,7 +129,7 @@ func (t *Trainer) turnMetrics(b *batch) []rl.Metric {
 //
 //	train/turn_reward  mean over turns of the reward that the agent gives
 //
-// and those of rl.Turns, if the estimator reads them.
+// and the metrics of rl.Turns, if the estimator reads them.
 func (t *Trainer) actMetrics(b *batch) (list []rl.Metric) {
 	var sum, n float64
 	for _, tr := range b.traj {

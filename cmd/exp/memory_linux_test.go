@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,15 +29,15 @@ func TestPlannedMemory(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			args := append([]string{"run", smokeRecipe, "--store", filepath.Join(t.TempDir(), "store"), "--set", "compute.threads=2"}, tt.sets...)
-			planned, peak, allowed := plannedMemory(t, args), 0.0, 0.0
-			for i := 0; i < 6 && allowed < planned-tt.chance; i++ { // when collections come differs from run to run
+			planned, peak := plannedMemory(t, args), 0.0
+			// When collections come differs from run to run: on a busy machine half of them miss the plan.
+			for i := 0; i < 12 && peak < planned-tt.chance; i++ {
 				args[3] = filepath.Join(t.TempDir(), "store")
-				p, unused := peakOfTraining(t, args, tt.mapped)
-				peak, allowed = max(peak, p), max(allowed, p+unused)
-				t.Logf("planned %.0f MiB, peak %.0f, collections allow %.0f", planned/(1<<20), peak/(1<<20), allowed/(1<<20))
+				peak = max(peak, peakOfTraining(t, args, tt.mapped))
+				t.Logf("planned %.0f MiB, peak %.0f", planned/(1<<20), peak/(1<<20))
 			}
-			if allowed < planned-tt.chance || peak > 1.05*planned {
-				t.Errorf("peak %.0f, collections allow %.0f, planned %.0f: %.2f times", peak, allowed, planned, peak/planned)
+			if peak < planned-tt.chance || peak > 1.05*planned {
+				t.Errorf("peak %.0f, planned %.0f: %.2f times", peak, planned, peak/planned)
 			}
 		})
 	}
@@ -46,11 +45,10 @@ func TestPlannedMemory(t *testing.T) {
 
 // peakOfTraining executes exp run in a separate process and returns the peak of memory that training recorded, in bytes.
 // Linux maps more of a program that was just linked than of a copy. If it maps less than program bytes, peakOfTraining
-// adds the rest. unused is how much more Go's heap might have grown: a heap is collected somewhere below the largest goal
-// of a collection, where depends on how busy the machine is.
-func peakOfTraining(t *testing.T, args []string, program float64) (peak, unused float64) {
+// adds the rest.
+func peakOfTraining(t *testing.T, args []string, program float64) float64 {
 	t.Helper()
-	p := startWith(t, []string{"GODEBUG=gctrace=1"}, append(args[:len(args):len(args)], "--until", "train")...)
+	p := start(t, append(args[:len(args):len(args)], "--until", "train")...)
 	mapped := mappedAtPeak(p.Process.Pid)
 	if code := p.end(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
@@ -61,17 +59,7 @@ func peakOfTraining(t *testing.T, args []string, program float64) (peak, unused 
 		t.Fatal(err)
 	}
 	t.Logf("peak %.0f MiB, of them %.0f mapped from files", peak/(1<<20), mapped/(1<<20))
-	largest, goal := 0.0, 0.0
-	cycles := regexp.MustCompile(`\d+->(\d+)->\d+ MB, (\d+) MB goal`).FindAllStringSubmatch(p.stderr.String(), -1)
-	for _, c := range cycles {
-		heap, _ := strconv.ParseFloat(c[1], 64)
-		most, _ := strconv.ParseFloat(c[2], 64)
-		largest, goal = max(largest, heap*(1<<20)), max(goal, most*(1<<20))
-	}
-	if len(cycles) == 0 {
-		t.Fatalf("no collection is traced:\n%s", p.stderr.String())
-	}
-	return peak + max(0, program-mapped), max(0, goal-largest)
+	return peak + max(0, program-mapped)
 }
 
 // mappedAtPeak watches a process until it ends and returns the bytes of files, or of shared memory, that it had mapped

@@ -296,7 +296,7 @@ func (p *showPage) metrics() error {
 	return p.Table(columns, rows)
 }
 
-// besideCourse is about how many columns the table of metrics takes beside the curves.
+// besideCourse returns the width that the table of metrics needs without the curves, roughly.
 func (p *showPage) besideCourse() int {
 	const indent, gaps, numbers = 2, 6 * 2, 4 * 6
 	name, unit := 0, 0

@@ -22,7 +22,7 @@ import (
 //
 // The gold answers are the letter and the letter with its option: B and (B) carbon dioxide.
 type Choices struct {
-	// Options is one column, as optionsIn reads it, or a column for each option, of which rows may lack all but two.
+	// Options names one column, which optionsIn reads, or a column for each option, of which rows need the first two.
 	Options []string
 	// Shuffled puts the options in an order that the texts of the question and the options give, because the files
 	// have the right one first.
@@ -316,7 +316,7 @@ func (l Layout) CountChoices(r rows.Row) int {
 // Shuffles reports whether problems have their options in another order than the file.
 func (l Layout) Shuffles() bool { return l.Choices != nil && l.Choices.Shuffled }
 
-// offers reports whether the layout has options and the row some, beside a problem that is not a chat.
+// offers reports whether a row has options for the layout to read. A chat has them in its text.
 func (l Layout) offers(r rows.Row) bool {
 	if l.Choices == nil || !l.Choices.offers(r) {
 		return false

@@ -22,11 +22,15 @@ func TestChoices(t *testing.T) {
 		{"mmlu-pro", `{"question":"Which?","options":["one","two","three"],"answer":["B"]}`, text, "B|(B) two"},
 		{"aqua", `{"question":"Which?","options":["A)one","B)two","C)three"],"rationale":"r","correct":"A"}`, text, "A|(A) one"},
 		{"aqua", `{"question":"Which?","options":["(A) one","(B) two","(C) three"],"correct":"A"}`, text, "A|(A) one"},
-		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["1","2","3"]},"answerKey":"2"}`, text, "B|(B) two"},
-		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"C"}`, text, "C|(C) three"},
-		{"arc-lines", `{"id":"M_1","question":{"stem":"Which?","choices":[{"text":"one","label":"A"},{"text":"two","label":"B"},{"text":"three","label":"C"}]},"answerKey":"B"}`,
+		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["1","2","3"]},"answerKey":"2"}`,
 			text, "B|(B) two"},
-		{"openbookqa", `{"id":"7","question_stem":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"A"}`, text, "A|(A) one"},
+		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"C"}`,
+			text, "C|(C) three"},
+		{"arc-lines", `{"id":"M_1","question":{"stem":"Which?","choices":[{"text":"one","label":"A"},{"text":"two","label":"B"},` +
+			`{"text":"three","label":"C"}]},"answerKey":"B"}`,
+			text, "B|(B) two"},
+		{"openbookqa", `{"id":"7","question_stem":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"A"}`,
+			text, "A|(A) one"},
 		{"medqa", `{"question":"Which?","answer":"two","options":{"B":"two","A":"one","C":"three"},"answer_idx":"B"}`, text, "B|(B) two"},
 		{"supergpqa", `{"uuid":"u","question":"Which?","options":["one","two","three"],"answer":"three","answer_letter":"C"}`, text, "C|(C) three"},
 		{"medmcqa", `{"id":"u","question":"Which?","opa":"one","opb":"two","opc":"three","opd":null,"cop":0}`, text, "A|(A) one"},
@@ -43,7 +47,7 @@ func TestChoices(t *testing.T) {
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
 		{"truthfulqa", `{"question":"Which?","mc1_targets":{"choices":["two","one","three","four"],"labels":[1,0,0,0]}}`,
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
-		// options beside other fields
+		// options in layouts of plain problems
 		{"nemo-skills", `{"problem":"Which?","expected_answer":"B","options":["one","two","three"]}`, text, "B|(B) two"},
 		{"prompt", `{"prompt":"Which?","answer":"B","choices":["one","two","three"]}`, text, "B|(B) two"},
 		// no options
@@ -53,18 +57,7 @@ func TestChoices(t *testing.T) {
 			"Which?\nA) one\nB) two", "B"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all, err := rows.All(file(t, tt.row))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := Detect(all[0])
-			if err != nil || l.Name != tt.name {
-				t.Fatalf("layout %q, %v", l.Name, err)
-			}
-			p, err := l.Parse(all[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := parsed(t, tt.name, tt.row)
 			facts, err := FactsOf(&p)
 			if err != nil {
 				t.Fatal(err)

@@ -24,6 +24,24 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
+// parsed returns the problem of a row, whose layout must be detected.
+func parsed(t *testing.T, layout, row string) rollout.Problem {
+	t.Helper()
+	all, err := rows.All(file(t, row))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Detect(all[0])
+	if err != nil || l.Name != layout {
+		t.Fatalf("layout %q, %v", l.Name, err)
+	}
+	p, err := l.Parse(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func TestLayouts(t *testing.T) {
 	for _, tt := range []struct {
 		name, row string
@@ -67,19 +85,7 @@ func TestLayouts(t *testing.T) {
 		{"question", `{"question":"Q","answer":["4","four"]}`, rollout.Problem{ID: "0", Prompt: "Q", Answer: "4", Data: []byte(`{"answers":["four"]}`)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			all, err := rows.All(file(t, tt.row))
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := Detect(all[0])
-			if err != nil || l.Name != tt.name {
-				t.Fatalf("layout %q, %v", l.Name, err)
-			}
-			got, err := l.Parse(all[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(tt.want, got); d != "" {
+			if d := cmp.Diff(tt.want, parsed(t, tt.name, tt.row)); d != "" {
 				t.Errorf("(-want +got)\n%s", d)
 			}
 		})

@@ -44,8 +44,8 @@ func AddGolds(ctx context.Context, db *store.DB, list []Completion) error {
 	return nil
 }
 
-// findGolds sets the right answers of some problems that a stage read in a role. It reads their file as far as it must,
-// and no problem but these: a file of programs' tests may have gigabytes.
+// findGolds sets the right answers of some problems that a stage read in a role. It reads the file as far as the last
+// of them, and decodes no others: a file of programs' tests may have gigabytes.
 func findGolds(ctx context.Context, db *store.DB, stage int64, role string, golds map[string]string) error {
 	st, err := db.StageByID(ctx, stage)
 	if err != nil {

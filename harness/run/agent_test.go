@@ -25,11 +25,11 @@ import (
 	"exp/train/rollout"
 )
 
-// agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels,
+// agentProgram asks the problem, and while answers are short of letters it asks on. It scores the share of vowels, and
 // leaves problems of even length to the run's graders. If it fails, it cannot play answers that begin with z; if it
-// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it. With
-// any mode it says in which state each turn was, and unless it leaves the problem to the graders, what it earned. It
-// plays episodes as they come.
+// delegates, it lets the policy check long answers in another conversation, and tells the first what came of it. In all
+// modes it gives the state of each turn, and the turn's reward unless the graders score the problem. It plays episodes
+// as they come.
 func agentProgram(mode string) {
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 1<<20)

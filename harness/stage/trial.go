@@ -22,8 +22,7 @@ const (
 	trialSaid = 8
 )
 
-// trialPatience is how long a trial takes before people are told what it waits for: half of a program's limit, 10
-// seconds at most.
+// trialPatience returns the time after which a trial says that it waits: half of a program's limit, at most 10 s.
 func trialPatience(c *config.Reward) time.Duration {
 	const most = 10 * time.Second
 	if c.RowLimit > 0 {

@@ -259,7 +259,7 @@ func TestGGUF(t *testing.T) {
 	}
 }
 
-// Tokens and merges come from tokenizer.json, settings from the files beside it.
+// Tokens and merges come from tokenizer.json, settings from the other files of the tokenizer.
 func TestGGUFTokenizer(t *testing.T) {
 	dir := ggufFolder(t, toyQwen2, preQwen2, map[string]string{"tokenizer_config.json": `{"bos_token": {"content": "<end>"}, "pad_token": null,
 		"chat_template": "old"}`, "generation_config.json": `{"eos_token_id": [4, 5], "pad_token_id": 10}`, "chat_template.jinja": "new"})

@@ -250,7 +250,7 @@ func (f *tokenizerFile) begins(token string) bool {
 		x.Single[0].SpecialToken.ID == token
 }
 
-// tokenizerSettings holds the settings in the files beside tokenizer.json.
+// tokenizerSettings holds what config.json, generation_config.json and tokenizer_config.json say of the tokenizer.
 type tokenizerSettings struct {
 	bos, eos, pad          int32
 	hasBOS, hasEOS, hasPad bool
