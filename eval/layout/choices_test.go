@@ -50,6 +50,9 @@ func TestChoices(t *testing.T) {
 		// options in layouts of plain problems
 		{"nemo-skills", `{"problem":"Which?","expected_answer":"B","options":["one","two","three"]}`, text, "B|(B) two"},
 		{"prompt", `{"prompt":"Which?","answer":"B","choices":["one","two","three"]}`, text, "B|(B) two"},
+		// the answer of a solution is not compared with options, which its problem has in its text
+		{"problem-boxed", `{"problem":"Which? A) one B) two","solution":"So \\boxed{B}.","options":["one","two"]}`, "Which? A) one B) two", "B"},
+		{"svamp", `{"Body":"One, two.","Question":"Which?","Answer":2,"options":["1","2"]}`, "One, two. Which?", "2"},
 		// no options
 		{"question", `{"question":"Which?","choices":null,"answer":"4"}`, "Which?", "4"},
 		{"question", `{"question":"Which?","options":[],"answer":"4"}`, "Which?", "4"},

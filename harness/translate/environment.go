@@ -12,8 +12,8 @@ func (t *verl) environment() bool {
 	t.putNumber("rollout.n", t.number("env.rollout.n", 1))
 	t.note("env.env_name=%s: write the environment as a program ./agent that asks the policy by OpenAI's API and "+
 		"rewards turns; exp config explain rollout.tools.conversations shows what it reads and writes", name)
-	if _, ok := t.out["train.prompts_per_update"]; ok {
-		delete(t.out, "train.prompts_per_update")
+	delete(t.out, "train.prompts_per_update")
+	if t.has(actor + "ppo_mini_batch_size") {
 		t.note("%sppo_mini_batch_size counts steps of episodes in verl-agent: here an update takes all problems of a "+
 			"step, or train.prompts_per_update", actor)
 	}
@@ -24,7 +24,6 @@ func (t *verl) environment() bool {
 func (t *verl) stepGroups() {
 	t.putNumber("algo.gigpo.weight", t.number("algorithm.gigpo.step_advantage_w", 1))
 	t.putNumber("algo.gigpo.gamma", t.number("algorithm.gamma", 1))
-	delete(t.out, "algo.gamma") // of tokens
 	t.put("algo.scale_std", map[bool]string{true: "false", false: "true"}[t.text("algorithm.gigpo.mode",
 		"mean_std_norm") == "mean_norm"])
 	if t.on("algorithm.gigpo.enable_similarity", false) {

@@ -307,9 +307,10 @@ func TestRecipes(t *testing.T) {
 		{"GVPO", "algorithm.adv_estimator=grpo algorithm.norm_adv_by_std_in_grpo=False actor_rollout_ref.actor.policy_loss.loss_mode=gvpo actor_rollout_ref.actor.gvpo_beta=0.2",
 			[]string{"loss: gvpo", "beta: 0.2", "scale_std: false", "its gradient is larger"}},
 		{"GiGPO", "algorithm.adv_estimator=gigpo algorithm.gamma=0.9 algorithm.gigpo.step_advantage_w=0.5 algorithm.gigpo.mode=mean_norm " +
-			"algorithm.gigpo.enable_similarity=True env.env_name=alfworld/AlfredTWEnv env.max_steps=30 env.rollout.n=8 env.seed=0",
+			"algorithm.gigpo.enable_similarity=True env.env_name=alfworld/AlfredTWEnv env.max_steps=30 env.rollout.n=8 env.seed=0 " +
+			"actor_rollout_ref.actor.ppo_mini_batch_size=256",
 			[]string{"kind: gigpo", "weight: 0.5", "gamma: 0.9\n", "scale_std: false", "kind: agent", "max_turns: 30", "n: 8",
-				"write the environment as a program ./agent", "counts steps of episodes in verl-agent", "enable_similarity: states are equal"}},
+				"write the environment as a program ./agent", "counts steps of episodes in verl-agent", "!prompts_per_update:", "enable_similarity: states are equal"}},
 		{"DRO", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.policy_loss.loss_mode=dro actor_rollout_ref.actor.policy_loss.dro_beta=0.3",
 			[]string{"loss: dro", "beta: 0.3"}},
 		{"a teacher alone", "algorithm.adv_estimator=grpo actor_rollout_ref.actor.entropy_coeff=0.01 distillation.enabled=True distillation.n_gpus_per_node=4 " +

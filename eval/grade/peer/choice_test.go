@@ -30,6 +30,7 @@ func TestChoiceGraders(t *testing.T) {
 		{"B\u0301 A\u0301 \u00bd", "", "A"},
 		{"Answer: (B)", "", "B"},
 		{"the answer is: B", "", "B"},
+		{"Answer:\u00a0B or C", "", "B"},
 		{"\\boxed{B}", "", "B"},
 		{"answer is (C) answer is B", "", "C"},
 		{"\u2167 B \u2167", "", "B"},
