@@ -31,6 +31,7 @@ func TestChoiceGraders(t *testing.T) {
 		{"Answer: (B)", "", "B"},
 		{"the answer is: B", "", "B"},
 		{"Answer:\u00a0B or C", "", "B"},
+		{"B, then \u00e9C", "", "B"},
 		{"\\boxed{B}", "", "B"},
 		{"answer is (C) answer is B", "", "C"},
 		{"\u2167 B \u2167", "", "B"},
