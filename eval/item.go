@@ -26,6 +26,8 @@ type Item struct {
 	// scores of earlier versions; Texts is also nil with fewer than two samples.
 	Majority *stat.Vote `json:"majority,omitempty"`
 	Texts    *Texts     `json:"texts,omitempty"`
+	// Belief is nil for sampled answers.
+	Belief *Belief `json:"belief,omitempty"`
 	// These fields count all samples.
 	Truncated    int     `json:"truncated"`     // samples that reached the token limit
 	Tokens       int     `json:"tokens"`        // sampled tokens, end tokens included
@@ -94,6 +96,7 @@ func Items(problems []rollout.Problem, samples []Sample, verdicts []rollout.Verd
 			item.Majority = &vote
 		}
 		item.Texts = newTexts(samples, graded, right)
+		item.Belief = beliefOf(&problems[i], samples[list[0]].Completion.Options)
 		items = append(items, item)
 	}
 	return items, nil

@@ -42,7 +42,7 @@ func Definitions(passK []int) []Definition {
 	if k := ks[len(ks)-1]; k > 1 {
 		list = append(list, passGap(k))
 	}
-	return slices.Concat(list, countingMetrics(), textMetrics())
+	return slices.Concat(list, countingMetrics(), textMetrics(), beliefMetrics())
 }
 
 // Families describes pass@K and pass_gap@K for any K. Their Value is nil.
@@ -97,6 +97,24 @@ func textMetrics() []Definition {
 		define("two_correct_clusters", "share", Up,
 			"1 if the correct samples fall into at least two groups of similar texts, else 0",
 			func(t *Texts) float64 { return stat.Indicator(t.CorrectClusters >= 2) }))
+}
+
+// beliefMetrics returns the metrics of questions whose options were compared by likelihood.
+func beliefMetrics() []Definition {
+	define := func(name string, dir Direction, text string, value func(*Belief) float64) Definition {
+		return Definition{Name: name, Unit: "share", Direction: dir, Definition: text,
+			Value: func(it Item) (float64, bool) {
+				if it.Belief == nil {
+					return 0, false
+				}
+				return value(it.Belief), true
+			}}
+	}
+	brier := define("option_brier", Down, "squared error of the options' probabilities, summed over the options of a "+
+		"question: 0 for a sure right answer, 2 for a sure wrong one", func(b *Belief) float64 { return b.Brier })
+	brier.Unit = ""
+	return []Definition{define("option_prob", Up, "probability of the right option over the sum of all options' "+
+		"probabilities, where options are compared by likelihood", func(b *Belief) float64 { return b.Right }), brier}
 }
 
 // voted adapts a value of the vote to Definition.Value.

@@ -48,12 +48,15 @@ func evalCommand(a *app) *cli.Command {
 			"; verl means, for each problem, the grader that verl picks for its data source. The graders of " +
 			"programs run them in the sandbox: code by our rules, code_upstream by the published ones (they " +
 			"accept some wrong outputs), code_partial by the share of passed tests. ifeval and ifeval_loose check " +
-			"the instructions of the prompts of IFEval and IFBench.",
+			"the instructions of the prompts of IFEval and IFBench. With --likelihood: " +
+			strings.Join(eval.LikelihoodGraders(), ", ") + ".",
 		UsageText: strings.Join([]string{
 			"exp eval @last --suite math500 --n 4 # a run's final weights on a suite of the store",
 			"exp eval DIR --suite gsm8k --suite math500 --limit 50 --temperature 0 --n 1 # a " +
 				"model's folder, on the first problems of two suites",
 			"exp eval weights/qwen2.5-0.5b --adapter my-lora --suite gsm8k # the model with LoRA adapters",
+			"exp eval weights/llama-3.2-1b --suite arc --likelihood option # compare likelihoods of options",
+			"exp eval DIR --suite mmlu --likelihood letter --shots 5 --shots-suite mmlu_dev # five examples",
 			"exp eval @last --suite math500 --grader exp --grader math_dapo # score stored samples again, " +
 				"side by side",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
@@ -69,7 +72,7 @@ func evalCommand(a *app) *cli.Command {
 		BashComplete: a.Completes(func(c *cli.Context, w cli.Word) []cli.Candidate {
 			switch w.Flag {
 			case "grader":
-				return cli.Candidates(suite.Graders())
+				return cli.Candidates(append(suite.Graders(), eval.LikelihoodGraders()...))
 			case "device":
 				return deviceCandidates()
 			case "suite":
@@ -226,7 +229,7 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	}
 	ref := names[0]
 	if isFile(ref) {
-		return readSuite(suite.KnownName(ref), ref)
+		return readSuite(suite.KnownName(ref), ref, false)
 	}
 	err = cli.With(a.OpenStore, func(db *store.DB) error {
 		row, err := findSuite(c.Context, db, ref)

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/eval/suite"
+	"exp/experiments/ident"
 	"exp/experiments/query"
 	"exp/experiments/recorded"
 	"exp/experiments/store"
@@ -30,8 +32,14 @@ var evalSettings = []evalSetting{
 	{"repetition-penalty", "eval.final.repetition_penalty"}, {"presence-penalty", "eval.final.presence_penalty"},
 	{"frequency-penalty", "eval.final.frequency_penalty"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"}, {"device", "compute.device"},
-	{"max-not-graded", "eval.final.max_not_graded"},
+	{"max-not-graded", "eval.final.max_not_graded"}, {"likelihood", "eval.final.likelihood"},
+	{"shots", "eval.final.shots"}, {"shots-suite", "eval.final.shots_suite"},
+	{"description", "eval.final.description"},
 }
+
+// samplingFlags have no effect where likelihoods of options are compared.
+var samplingFlags = []string{"n", "temperature", "top-p", "top-k", "min-p", "repetition-penalty", "presence-penalty",
+	"frequency-penalty", "max-new-tokens", "k", "protocol"}
 
 // evalSetting is a flag that sets a key.
 type evalSetting struct{ flag, key string }
@@ -67,6 +75,16 @@ func evalRunFlags() []cli.Flag {
 		&cli.IntFlag{Name: "max-new-tokens", Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
+		&cli.StringFlag{Name: "likelihood", Usage: "RUN, FOLDER: answer with the likeliest option instead of " +
+			"sampling: `letter`, behind the prompt with all options, or option, its text behind the question alone; " +
+			"off",
+			DefaultText: "as in the suite"},
+		&cli.IntFlag{Name: "shots", Usage: "RUN, FOLDER: put `K` solved problems of --shots-suite before each problem",
+			DefaultText: "as in the suite"},
+		&cli.StringFlag{Name: "shots-suite", Usage: "RUN, FOLDER: take them from `SUITE` of the store",
+			DefaultText: "as in the suite"},
+		&cli.StringFlag{Name: "description", Usage: "RUN, FOLDER: begin each prompt with `TEXT`, with {source} " +
+			"where the problem's source goes", DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
 			"has no verdict, such as 5%", DefaultText: unset},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
@@ -98,6 +116,15 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 	for _, f := range responsesFlags {
 		if c.IsSet(f) {
 			return a.Usagef("--%s needs --responses; it does not apply to a run or a folder", f)
+		}
+	}
+	if mode := c.String("likelihood"); mode == suite.ByLetter || mode == suite.ByOption {
+		for _, f := range samplingFlags {
+			if c.IsSet(f) {
+				return a.Usagef("--%s is about sampled answers, and --likelihood %s samples none: it compares the "+
+					"options' "+
+					"likelihoods at temperature 1", f, mode)
+			}
 		}
 	}
 	if len(c.StringSlice("suite")) == 0 {
@@ -248,19 +275,24 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 			return err
 		}
 	}
-	protocol, err := p.Protocol()
-	if err != nil {
+	if p.Suites, err = harness.Suites(ctx, db, r); err != nil {
 		return err
 	}
-	evals = slices.DeleteFunc(evals, func(e store.Eval) bool { return e.Protocol != protocol })
+	protocols := map[string]ident.Digest{}
+	for _, name := range suites {
+		if protocols[suiteLabel(run, r, name)], err = p.Protocol(name); err != nil {
+			return err
+		}
+	}
+	evals = slices.DeleteFunc(evals, func(e store.Eval) bool {
+		return e.Protocol != protocols[strings.TrimSuffix(e.SuiteName, ident.StartSuffix)]
+	})
 	results := recorded.Results(evals)
 	t := cli.Table{Schema: "exp.eval.run/1", Columns: []cli.Column{{Key: "run", ID: true}, {Key: "suite"},
 		{Key: "metric"}, {Key: "n"}, {Key: "items"},
 		{Key: "start", Digits: 3}, {Key: "value", Digits: 3}, {Key: "lo", Digits: 3}, {Key: "hi", Digits: 3}}}
 	for _, name := range suites {
-		if !slices.Contains(stage.ForeignSuites(&r.Run), name) {
-			name = run.Task + "/" + name
-		}
+		name = suiteLabel(run, r, name)
 		list := slices.DeleteFunc(slices.Clone(results), func(r recorded.Result) bool {
 			return r.Suite != name || r.After == nil
 		})
@@ -279,4 +311,12 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 		}
 	}
 	return a.Out.PrintTable(t)
+}
+
+// suiteLabel returns the name under which a run's scores on a suite are stored.
+func suiteLabel(run store.Run, r *config.Resolved, suite string) string {
+	if slices.Contains(stage.ForeignSuites(&r.Run), suite) {
+		return suite
+	}
+	return run.Task + "/" + suite
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -32,7 +33,9 @@ func suiteCommand(a *app) *cli.Command {
 			"file (JSONL, JSON, CSV or parquet, in any published layout) and checks their number and digest. You " +
 			"can also describe your own suite in a small YAML file: name, file, and optionally version, " +
 			"license, items, graders and layout (id, problem, answer, choices, within, cluster, difficulty, source: " +
-			"names of fields; shuffle: true for choices whose right one always stands in the same field).",
+			"names of fields; shuffle: true for choices whose right one always stands in the same field). Further " +
+			"keys say how exp eval asks the suite unless its flags say otherwise: likelihood (letter or option), " +
+			"shots, shots_suite, description and prompt; solutions: true keeps worked solutions.",
 		UsageText: "exp suite known # the benchmarks this program knows\n" +
 			"exp suite add math500 MATH-500/test.jsonl # check and store a benchmark\n" +
 			"exp suite add humaneval HumanEval.jsonl.gz # programs with tests\n" +
@@ -52,7 +55,9 @@ func suiteCommands(a *app) []*cli.Command {
 				"benchmark is refused; a file with an unknown digest is kept with a warning.",
 			UsageText: "exp suite add aime24 aime24.jsonl\nexp suite add house.yaml # a suite of your own",
 			Flags: []cli.Flag{&cli.StringFlag{Name: "expect",
-				Usage: "fail unless the problems' digest is or begins with `HEX`"}},
+				Usage: "fail unless the problems' digest is or begins with `HEX`"},
+				&cli.BoolFlag{Name: "solutions", Usage: "keep worked solutions, for examples in prompts " +
+					"(exp eval --shots-suite)"}},
 			Action: cli.WithArgs(1, 2, a.suiteAdd),
 		},
 		{
@@ -101,6 +106,10 @@ func suiteCommands(a *app) []*cli.Command {
 // suiteRemove removes a suite from the store.
 func (a *app) suiteRemove(c *cli.Context, db *store.DB, row store.Suite) error {
 	err := db.RemoveSuite(c.Context, row.ID)
+	if errors.Is(err, store.ErrInUse) && row.Evals == 0 {
+		return cli.Usagef("%s has the examples of other suites' evaluations: they could not be verified without it",
+			row.Name)
+	}
 	if errors.Is(err, store.ErrInUse) {
 		return cli.Usagef("%d runs were scored on %s: their scores would lose their problems", row.Evals, row.Name)
 	}
@@ -111,8 +120,8 @@ func (a *app) suiteRemove(c *cli.Context, db *store.DB, row store.Suite) error {
 }
 
 // readSuite reads a suite from a file; errors are worded for people.
-func readSuite(name, path string) (*suite.Suite, error) {
-	s, err := suite.Read(name, path, dataset.SuiteImages())
+func readSuite(name, path string, solutions bool) (*suite.Suite, error) {
+	s, err := suite.Read(name, path, suite.Options{Images: dataset.SuiteImages(), Solutions: solutions})
 	var count *suite.CountError
 	switch {
 	case errors.As(err, &count):
@@ -131,9 +140,14 @@ func (a *app) suiteAdd(c *cli.Context, args []string) error {
 	if len(args) == 2 {
 		name, path = args[0], args[1]
 	}
-	s, digest, data, err := readNamedSuite(name, path)
+	s, digest, data, err := readNamedSuite(name, path, c.Bool("solutions"))
 	if err != nil {
 		return err
+	}
+	if c.Bool("solutions") && s.Solved() == 0 {
+		return cli.Usagef("--solutions: %s has no worked solutions; they are read from columns such as solution, "+
+			"and from "+
+			"answers like GSM8K's", path)
 	}
 	if slices.Contains(ownSplits, s.Name) {
 		return cli.Usagef("%s cannot be the name of a suite: it stands for a run's own data", s.Name).
@@ -194,6 +208,15 @@ func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, diges
 	if kept.Name != s.Name {
 		return cli.Usagef("the store has these problems already, as %s", kept.Name)
 	}
+	if want := s.Asking.String(); kept.Asking != want {
+		return cli.Usagef("the store has these problems already, and asks them another way: %s, not %s",
+			cmp.Or(kept.Asking, "as they are"), cmp.Or(want, "as they are")).
+			Advise("exp suite rm " + kept.Name + " first, if no run was scored on it; or set it for one evaluation: " +
+				"exp eval --likelihood, --shots, --prompt")
+	}
+	if k, ok := suite.ByName(s.Name); ok && k.Usual != "" && s.Asking == (suite.Asking{}) {
+		a.Note("%s is usually scored with: exp eval MODEL --suite %[1]s %s", s.Name, k.Usual)
+	}
 	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
 }
 
@@ -202,8 +225,8 @@ var ownSplits = []string{"train", "val", "test"}
 
 // readNamedSuite reads a suite from a file and returns its canonical records as well. Without a name that the catalog
 // knows, problems that are a known copy of a benchmark become that benchmark, with its graders.
-func readNamedSuite(name, path string) (*suite.Suite, ident.Digest, []byte, error) {
-	s, err := readSuite(name, path)
+func readNamedSuite(name, path string, solutions bool) (*suite.Suite, ident.Digest, []byte, error) {
+	s, err := readSuite(name, path, solutions)
 	if err != nil {
 		return nil, ident.Digest{}, nil, err
 	}
@@ -215,13 +238,13 @@ func readNamedSuite(name, path string) (*suite.Suite, ident.Digest, []byte, erro
 	if !ok || known.Name == s.Name {
 		return s, digest, data, nil
 	}
-	return readNamedSuite(known.Name, path)
+	return readNamedSuite(known.Name, path, solutions)
 }
 
 // suiteOfFile returns the store's suite with a file's problems; it adds the suite if
 // they are new.
 func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store.Suite, error) {
-	s, digest, data, err := readNamedSuite(suite.KnownName(path), path)
+	s, digest, data, err := readNamedSuite(suite.KnownName(path), path, false)
 	if err != nil {
 		return store.Suite{}, err
 	}
@@ -274,9 +297,10 @@ func knownSuites() cli.Table {
 			return strings.Trim(strings.ReplaceAll(fmt.Sprint(v), " ", " or "), "[]")
 		}},
 		{Key: "license", Wrap: true, Min: 12}, {Key: "graders", Wide: true}, {Key: "source", Wide: true},
+		{Key: "usual", Title: "usual flags of exp eval", Wide: true},
 	}}
 	for _, k := range suite.Catalog() {
-		t.Rows = append(t.Rows, []any{k.Name, k.About, k.Counts, k.License, k.Graders, k.Source})
+		t.Rows = append(t.Rows, []any{k.Name, k.About, k.Counts, k.License, k.Graders, k.Source, k.Usual})
 	}
 	return t
 }
@@ -335,13 +359,19 @@ func (a *app) suiteShow(c *cli.Context, db *store.DB, row store.Suite) error {
 		Items   int      `json:"items"`
 		Runs    int64    `json:"runs"`
 		Path    string   `json:"path"`
+
+		Asking json.RawMessage `json:"asking,omitempty"` // how it is asked by default
 	}
 	d := shown{row.Name, row.Version, row.Digest.String(), row.License, strings.Split(row.Scorer, ","), int(row.N),
 		row.Evals,
-		db.Blobs.Path(row.Digest)}
-	return a.Out.PrintText("exp.suite.show/1", d, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\nitems    %d\n"+
+		db.Blobs.Path(row.Digest), json.RawMessage(row.Asking)}
+	asked := ""
+	if row.Asking != "" {
+		asked = "asked    " + row.Asking + "\n"
+	}
+	return a.Out.PrintText("exp.suite.show/1", d, "%s  %s\ndigest   %s\nlicence  %s\ngraders  %s\n%sitems    %d\n"+
 		"runs     %d scored on it\nfile     %s\n", d.Name, d.Version, d.Digest, cmp.Or(d.License, "unknown"),
-		strings.Join(d.Graders, ", "), d.Items, d.Runs, d.Path)
+		strings.Join(d.Graders, ", "), asked, d.Items, d.Runs, d.Path)
 }
 
 func problemTable(s *suite.Suite, limit int) cli.Table {

@@ -45,7 +45,7 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
 	case "train", "val", "test", "images", "steps", "files", "parameters", "samples", "reused", "kept", "never solved",
-		"always solved":
+		"always solved", "options":
 		return term.Fact{Name: f.Name, Text: quantity.Count(int64(f.Value)), Counts: true}
 	}
 	name := f.Name

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"exp/eval/rows"
+	"exp/train/rollout"
 )
 
 // Choices says where the options of a multiple-choice question are. The problem's text is the question, an empty line
@@ -63,6 +64,7 @@ func choiceLayouts() []Layout {
 		one("openbookqa", "id", "question_stem", "answerKey", "choices"),
 		one("arc-lines", "id", "question.stem", "answerKey", "question.choices"),
 		race, logic, truthful,
+		columns("piqa", "id", "goal", "label", false, "sol1", "sol2"),
 		one("hellaswag", "ind", "ctx", "label", "endings"),
 		about("discipline", one("supergpqa", "uuid", "question", "answer_letter", "options")),
 		one("medqa", "id", "question", "answer_idx", "options"),
@@ -94,9 +96,6 @@ type options struct {
 	texts  []string
 	labels []string // what the row calls them; nil: nothing
 }
-
-// letter returns the letter of option i.
-func letter(i int) string { return string(rune('A' + i)) }
 
 // offers reports whether the row has options. A row without some may be a plain problem.
 func (c *Choices) offers(r rows.Row) bool {
@@ -143,7 +142,7 @@ func (c *Choices) read(r rows.Row, question string) (o options, err error) {
 	o.unmark()
 	for i, text := range o.texts {
 		if o.texts[i] = strings.TrimSpace(text); o.texts[i] == "" {
-			return o, r.Errorf(column, "option %s is empty", letter(i))
+			return o, r.Errorf(column, "option %s is empty", rollout.Letter(i))
 		}
 	}
 	if c.Shuffled {
@@ -198,7 +197,7 @@ func (o *options) unmark() {
 	bare := make([]string, len(o.texts))
 	for i, text := range o.texts {
 		rest, open := strings.CutPrefix(strings.TrimSpace(text), "(")
-		rest, ok := strings.CutPrefix(rest, letter(i))
+		rest, ok := strings.CutPrefix(rest, rollout.Letter(i))
 		marks := ").:"
 		if open {
 			marks = ")"
@@ -224,7 +223,7 @@ func (o *options) shuffle(question string) {
 func (o *options) String() string {
 	lines := make([]string, len(o.texts))
 	for i, text := range o.texts {
-		lines[i] = letter(i) + ") " + text
+		lines[i] = rollout.Letter(i) + ") " + text
 	}
 	return strings.Join(lines, "\n")
 }
@@ -326,19 +325,45 @@ func (l Layout) offers(r rows.Row) bool {
 	return !chat
 }
 
-// choose adds the options of a row to the question, and returns the gold answers; none if the row names no answer.
-func (l Layout) choose(r rows.Row, question string) (text string, golds []string, err error) {
+// choose returns a question with the options of its row, and how to show it. Its Right is -1 if the row names no
+// answer.
+func (l Layout) choose(r rows.Row, question string) (text string, c *rollout.Choice, err error) {
 	o, err := l.Choices.read(r, question)
 	if err != nil {
 		return "", nil, err
 	}
-	text = question + "\n\n" + o.String()
+	text, c = question+"\n\n"+o.String(), &rollout.Choice{Question: question, Options: o.texts, Right: -1}
 	if !r.Has(l.Answer) || r.Empty(l.Answer) {
-		return text, nil, nil
+		return text, c, nil
 	}
-	i, err := l.Choices.right(r, l.Answer, o, question)
+	c.Right, err = l.Choices.right(r, l.Answer, o, question)
+	return text, c, err
+}
+
+// golds returns the gold answers of a question; none if its answer is not known.
+func golds(c *rollout.Choice) []string {
+	if c.Right < 0 {
+		return nil
+	}
+	letter := rollout.Letter(c.Right)
+	return []string{letter, fmt.Sprintf("(%s) %s", letter, c.Options[c.Right])}
+}
+
+// keptChoice reads the question that a problem as package task writes it has; nil if there is none.
+func keptChoice(r rows.Row) (*rollout.Choice, error) {
+	const field = "multiple_choice"
+	if v, _ := r.Value(field); v == nil {
+		return nil, nil
+	} else if _, ok := v.(map[string]any); !ok {
+		return nil, nil // a column of the same name
+	}
+	raw, err := r.Raw(field)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
-	return text, []string{letter(i), fmt.Sprintf("(%s) %s", letter(i), o.texts[i])}, nil
+	var c rollout.Choice
+	if err := json.Unmarshal(raw, &c); err != nil || len(c.Options) < 2 || c.Right < -1 || c.Right >= len(c.Options) {
+		return nil, r.Errorf(field, "not a question with its options, as this program writes it; rename the column")
+	}
+	return &c, nil
 }

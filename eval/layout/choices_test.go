@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"exp/eval/rows"
+	"exp/train/rollout"
 )
 
 // The rows have the fields of the published files, with other questions.
@@ -37,6 +38,7 @@ func TestChoices(t *testing.T) {
 		{"ceval", `{"id":0,"question":"Which?","A":"one","B":"two","C":"three","D":"","answer":"B"}`, text, "B|(B) two"},
 		{"cmmlu", `{"Question":"Which?","A":"one","B":"two","C":"three","Answer":"A"}`, text, "A|(A) one"},
 		{"hellaswag", `{"ind":24,"ctx":"Which?","endings":["one","two","three"],"label":"2"}`, text, "C|(C) three"},
+		{"piqa", `{"goal":"Which?","sol1":"one","sol2":"two","label":1}`, "Which?\n\nA) one\nB) two", "B|(B) two"},
 		{"race", `{"article":"Read.","question":"Which?","options":["one","two","three"],"answer":"C"}`, "Read.\n\n" + text, "C|(C) three"},
 		{"logiqa", `{"context":"Read.","query":"Which?","options":["one","two","three"],"correct_option":1}`, "Read.\n\n" + text, "B|(B) two"},
 		{"gpqa", `{"Record ID":"r","Question":"Which?","Correct Answer":"two","Incorrect Answer 1":"one","Incorrect Answer 2":"three","Incorrect Answer 3":"four"}`,
@@ -72,7 +74,40 @@ func TestChoices(t *testing.T) {
 			if p.Prompt != tt.text || golds != tt.golds {
 				t.Errorf("%q, golds %s", p.Prompt, golds)
 			}
+			if !strings.Contains(golds, "|") { // no options
+				if p.Choice != nil {
+					t.Errorf("options %+v", p.Choice)
+				}
+				return
+			}
+			c := p.Choice
+			o := options{texts: c.Options}
+			if c.Question+"\n\n"+o.String() != p.Prompt || rollout.Letter(c.Right) != p.Answer {
+				t.Errorf("choice %+v", c)
+			}
+			bare, err := WithoutGold(&p)
+			if err != nil || bare.Choice.Right != -1 || p.Choice.Right < 0 {
+				t.Errorf("without gold %+v, %v", bare.Choice, err)
+			}
 		})
+	}
+}
+
+// A problem that package task wrote keeps its options, and one that has a column of their name does not get any.
+func TestKeptChoice(t *testing.T) {
+	const written = `{"id":"a","prompt":"P?\n\nA) x\nB) y","answer":"B","multiple_choice":{"question":"P?","options":["x","y"],"right":1}}
+{"id":"b","prompt":"Q?","answer":"4","multiple_choice":"no"}
+`
+	problems, _, err := Problems(rows.Read(file(t, written)), nil, nil)
+	if err != nil || len(problems) != 2 {
+		t.Fatalf("%+v, %v", problems, err)
+	}
+	c := problems[0].Choice
+	if c == nil || c.Question != "P?" || c.Options[1] != "y" || c.Right != 1 || problems[0].Prompt != "P?\n\nA) x\nB) y" {
+		t.Errorf("%+v", problems[0])
+	}
+	if problems[1].Choice != nil {
+		t.Errorf("%+v", problems[1])
 	}
 }
 

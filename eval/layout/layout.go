@@ -169,7 +169,12 @@ func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
 		return "", err
 	}
 	if l.offers(r) {
-		if p.Prompt, _, err = l.choose(r, p.Prompt); err != nil {
+		if p.Prompt, p.Choice, err = l.choose(r, p.Prompt); err != nil {
+			return "", err
+		}
+	}
+	if l.Name == "prompt" && p.Choice == nil {
+		if p.Choice, err = keptChoice(r); err != nil {
 			return "", err
 		}
 	}
@@ -294,11 +299,14 @@ func (l Layout) answers(r rows.Row) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		_, golds, err := l.choose(r, question)
-		if err == nil && golds == nil {
+		_, c, err := l.choose(r, question)
+		if err == nil && c.Right < 0 {
 			err = r.Errorf(l.Answer, "%w", rows.ErrMissing)
 		}
-		return golds, err
+		if err != nil {
+			return nil, err
+		}
+		return golds(c), nil
 	}
 	texts, err := r.Texts(l.Answer)
 	if err != nil && l.keepsAnswer() {
@@ -386,6 +394,10 @@ func WithoutGold(p *rollout.Problem) (q rollout.Problem, err error) {
 	}
 	q = *p
 	q.Answer = ""
+	if p.Choice != nil {
+		c := *p.Choice
+		c.Right, q.Choice = -1, &c
+	}
 	if len(f.Answers) > 0 {
 		f.Answers = nil
 		q.Data, err = json.Marshal(f)

@@ -14,6 +14,8 @@ type Known struct {
 	License string
 	Counts  []int // accepted numbers of problems; nil: any
 	Graders []string
+	// Usual are the flags of exp eval with which published scores of base models come; empty: none are usual.
+	Usual string
 	// Versions maps the digest (SHA-256 in hexadecimal) of the problems to the name of a published copy.
 	Versions map[string]string
 }
@@ -49,9 +51,12 @@ func Catalog() []Known {
 	programs := CodeGraders()
 	four, more := choiceGraders(4), choiceGraders(10)
 	school := []string{"exp", "gsm8k_strict", "gsm8k_flexible"}
+	const questions = "--likelihood option --prompt $'Question: {problem}\\nAnswer:'"
 	return []Known{
 		{Name: "gsm8k", About: "grade school word problems, test", Source: "github.com/openai/grade-school-math",
 			License: "MIT", Counts: []int{1319}, Graders: school,
+			Usual: "--n 1 --temperature 0 --prompt $'Question: {problem}\\nAnswer:' --shots 8 --shots-suite " +
+				"gsm8k_solved",
 			Versions: version("ecfc2119b3cb9f5d47b5cbc7bbcfe7980fee72067c073603f43aaf5bc0eb3cf1",
 				"openai/grade-school-math@3101c7d50724")},
 		{Name: "gsm8k-train", About: "grade school word problems, train",
@@ -100,15 +105,31 @@ func Catalog() []Known {
 		{Name: "gpqa_main", About: "graduate questions in science with four options", Source: "hub: Idavidrein/gpqa",
 			License: "CC-BY-4.0", Counts: []int{448}, Graders: four},
 		{Name: "mmlu", About: "questions of 57 subjects with four options, test", Source: "hub: cais/mmlu",
-			License: "MIT", Graders: four},
+			License: "MIT", Graders: four, Usual: "--likelihood letter --prompt $'{problem}\\nAnswer:' --shots 5 " +
+				"--shots-suite mmlu_dev --description 'The following are multiple choice questions (with answers) " +
+				"about {source}.'"},
 		{Name: "mmlu_pro", About: "harder questions of 14 subjects with up to ten options, test",
 			Source: "hub: TIGER-Lab/MMLU-Pro", License: "MIT", Graders: more},
 		{Name: "supergpqa", About: "graduate questions of 285 subjects with up to ten options",
 			Source: "hub: m-a-p/SuperGPQA", License: "ODC-BY-1.0", Graders: more},
 		{Name: "arc_challenge", About: "grade school science with four options, the harder part, test",
-			Source: "hub: allenai/ai2_arc", License: "CC-BY-SA-4.0", Graders: four},
+			Source: "hub: allenai/ai2_arc", License: "CC-BY-SA-4.0", Graders: four,
+			Usual: questions + " --shots 25 --shots-suite arc_challenge_train"},
+		{Name: "arc_easy", About: "grade school science with four options, the easier part, test",
+			Source: "hub: allenai/ai2_arc", License: "CC-BY-SA-4.0", Graders: four, Usual: questions},
+		{Name: "hellaswag", About: "how does the scene go on? Four endings, validation",
+			Source: "hub: Rowan/hellaswag", License: "MIT", Graders: four,
+			Usual: "--likelihood option --shots 10 --shots-suite hellaswag_train"},
+		{Name: "piqa", About: "which of two ways reaches a goal in the physical world, validation",
+			Source: "hub: ybisk/piqa", License: "AFL-3.0", Graders: four, Usual: questions},
+		{Name: "openbookqa", About: "elementary science with four options, test", Source: "hub: allenai/openbookqa",
+			License: "Apache-2.0", Graders: four, Usual: "--likelihood option"},
+		{Name: "truthfulqa", About: "questions that invite false answers, one right option (MC1)",
+			Source: "hub: truthfulqa/truthful_qa", License: "Apache-2.0", Graders: more,
+			Usual: "--likelihood option --prompt $'Q: {problem}\\nA:'"},
 		{Name: "commonsenseqa", About: "questions of common sense with five options, validation",
-			Source: "hub: tau/commonsense_qa", License: "MIT", Graders: more},
+			Source: "hub: tau/commonsense_qa", License: "MIT", Graders: more,
+			Usual: "--likelihood letter --prompt $'Question: {problem}\\nAnswer:'"},
 		{Name: "medqa", About: "questions of the US medical licensing examination, test",
 			Source: "hub: GBaker/MedQA-USMLE-4-options", License: "CC-BY-4.0", Graders: four},
 

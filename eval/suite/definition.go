@@ -10,6 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"exp/eval"
 	"exp/eval/layout"
 )
 
@@ -31,6 +32,11 @@ import (
 //	  cluster: contest
 //	  difficulty: level
 //	  source: data_source
+//	solutions: true             # keep worked solutions, which examples are answered by
+//	likelihood: option          # how it is asked: see Asking
+//	shots: 25
+//	shots_suite: house-examples
+//	prompt: "Question: {problem}\nAnswer:"
 type definition struct {
 	Name    string      `yaml:"name"`
 	Version string      `yaml:"version"`
@@ -40,6 +46,9 @@ type definition struct {
 	Items   int         `yaml:"items"`
 	Graders []string    `yaml:"graders"`
 	Layout  *fieldNames `yaml:"layout"`
+
+	Solutions bool `yaml:"solutions"`
+	Asking    `yaml:",inline"`
 }
 
 type fieldNames struct {
@@ -111,7 +120,13 @@ func readDefinition(path string) (*definition, error) {
 	case d.Items < 0:
 		return bad("items: %d problems", d.Items)
 	}
+	if err := d.Asking.check(); err != nil {
+		return bad("%w", err)
+	}
 	for _, g := range d.Graders {
+		if eval.ByLikelihood(g) {
+			return bad("graders: %s compares likelihoods of options, which likelihood: option or letter asks for", g)
+		}
 		if _, ok := CodeOptions(g); ok {
 			continue
 		}
@@ -139,7 +154,7 @@ func (d *definition) describe(s *Suite) {
 	if s.Name == "" {
 		s.Name = d.Name
 	}
-	s.Version, s.License, s.Source = d.Version, d.License, d.Source
+	s.Version, s.License, s.Source, s.Asking = d.Version, d.License, d.Source, d.Asking
 	if d.Graders != nil {
 		s.Graders = d.Graders
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/eval"
 	"exp/eval/grade/code"
 	"exp/eval/task"
 	"exp/train/rollout"
@@ -26,7 +27,7 @@ func choiceGraders(options int) []string {
 	return []string{"exp", "gpqa", "mmlu_pro"}
 }
 
-// Graders names the graders that Grader makes, then CodeGraders.
+// Graders names the graders that Grader makes of responses, then CodeGraders.
 func Graders() []string {
 	return slices.Concat(task.Graders(), []string{countdownGrader}, task.InstructionGraders(), CodeGraders())
 }
@@ -61,11 +62,14 @@ func ForPrograms(graders []string) bool {
 }
 
 // Grader makes a grader of whole responses: one of task.Graders, for problems with a gold answer, one of
-// task.InstructionGraders, or "countdown". The reward is 1 for a right answer, else 0. Graders that run programs need
-// a sandbox and are made elsewhere.
+// task.InstructionGraders, or "countdown"; or one of eval.LikelihoodGraders. The reward is 1 for a right answer, else
+// 0. Graders that run programs need a sandbox and are made elsewhere.
 func Grader(name string) (rollout.Grader, error) {
 	if _, ok := CodeOptions(name); ok {
 		return nil, fmt.Errorf("%s runs programs and needs a sandbox", name)
+	}
+	if eval.ByLikelihood(name) {
+		return eval.Likelihood(name)
 	}
 	t, err := answersTask([]string{name})
 	if err != nil || name != countdownGrader {

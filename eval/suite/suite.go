@@ -30,6 +30,7 @@ type Suite struct {
 	Source  string // where the file comes from; may be empty
 	// Graders are the graders to score with, the default first.
 	Graders  []string
+	Asking   Asking // how it is asked by default
 	Problems []rollout.Problem
 	Copies   layout.Copies // of the file the suite was read from
 }
@@ -84,11 +85,16 @@ func KnownName(path string) string {
 	return name
 }
 
+// Options says how Read reads a file.
+type Options struct {
+	Images    *layout.Images // reads the images of rows; nil leaves them out
+	Solutions bool           // keep worked solutions, which examples in prompts are answered by
+}
+
 // Read reads the problems of a file, or of the file that a .yaml definition describes. An empty name means
 // the definition's name or the file's. If the catalog knows the name, its licence, source and graders apply
-// and the number of problems must match. images reads the images of rows; nil leaves them out. Errors are system
-// errors, *rows.Error, *CountError and *DefinitionError.
-func Read(name, path string, images *layout.Images) (*Suite, error) {
+// and the number of problems must match. Errors are system errors, *rows.Error, *CountError and *DefinitionError.
+func Read(name, path string, o Options) (*Suite, error) {
 	s := &Suite{Name: name}
 	file, l, want := path, (*layout.Layout)(nil), []int(nil)
 	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
@@ -97,6 +103,7 @@ func Read(name, path string, images *layout.Images) (*Suite, error) {
 			return nil, err
 		}
 		d.describe(s)
+		o.Solutions = o.Solutions || d.Solutions
 		file, l = d.file(path), d.layout()
 		if d.Items > 0 {
 			want = []int{d.Items}
@@ -107,7 +114,7 @@ func Read(name, path string, images *layout.Images) (*Suite, error) {
 	if k, ok := ByName(s.Name); ok && l == nil {
 		s.License, s.Source, s.Graders, want = k.License, k.Source, k.Graders, k.Counts
 	}
-	if err := s.read(file, l, images); err != nil {
+	if err := s.read(file, l, o); err != nil {
 		return nil, err
 	}
 	if want != nil && !slices.Contains(want, len(s.Problems)) {
@@ -116,7 +123,7 @@ func Read(name, path string, images *layout.Images) (*Suite, error) {
 	return s, nil
 }
 
-func (s *Suite) read(path string, l *layout.Layout, images *layout.Images) (err error) {
+func (s *Suite) read(path string, l *layout.Layout, o Options) (err error) {
 	first, err := firstRow(path)
 	if err != nil {
 		return err
@@ -142,17 +149,36 @@ func (s *Suite) read(path string, l *layout.Layout, images *layout.Images) (err 
 		if !ForInstructions(s.Graders) {
 			s.Graders = task.InstructionGraders()
 		}
-		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), layout.Columns{Images: images})
+		s.Problems, s.Copies, err = layout.InstructionsAt(rows.Read(path), layout.Columns{Images: o.Images})
 		return err
 	}
 	if s.Graders == nil {
 		s.Graders = gradersOf(first, l)
 	}
-	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l, images)
-	for i := range s.Problems { // suites are not trained on
-		s.Problems[i].Target = ""
+	s.Problems, s.Copies, err = layout.Problems(rows.Read(path), l, o.Images)
+	if !o.Solutions { // suites are not trained on
+		s.Problems = s.WithoutSolutions()
 	}
 	return err
+}
+
+// WithoutSolutions returns the problems without the worked solutions that some have.
+func (s *Suite) WithoutSolutions() []rollout.Problem {
+	list := slices.Clone(s.Problems)
+	for i := range list {
+		list[i].Target = ""
+	}
+	return list
+}
+
+// Solved counts the problems with a worked solution.
+func (s *Suite) Solved() (n int) {
+	for i := range s.Problems {
+		if s.Problems[i].Target != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // gradersOf returns the graders of a file whose first row is r, in a layout or, if that is nil, the detected one.

@@ -38,7 +38,7 @@ func TestCatalog(t *testing.T) {
 		{"humaneval", "humaneval"}, {"mbpp", "mbpp"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"), nil)
+			s, err := Read(tt.name, benchmark(t, tt.file+".jsonl"), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ items: 2
 graders: [exp, math_reward]
 layout: {id: uid, problem: [story, question], answer: gold, within: box, cluster: contest, difficulty: level}
 `})
-	s, err := Read("", filepath.Join(dir, "house.yaml"), nil)
+	s, err := Read("", filepath.Join(dir, "house.yaml"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +109,27 @@ layout: {id: uid, problem: [story, question], answer: gold, within: box, cluster
 	}
 }
 
+// A definition says how its suite is asked, and keeps worked solutions if it says so.
+func TestAskingOfDefinition(t *testing.T) {
+	dir := files(t, map[string]string{"house.jsonl": `{"question":"Two and two?","answer":"2+2 is 4\n#### 4"}` + "\n",
+		"house.yaml": "name: house\nfile: house.jsonl\nlikelihood: option\nshots: 3\nshots_suite: other\n" +
+			"description: About {source}.\nprompt: \"Q: {problem}\\nA:\"\nsolutions: true\n"})
+	s, err := Read("", filepath.Join(dir, "house.yaml"), Options{})
+	want := Asking{Likelihood: ByOption, Shots: 3, ShotsSuite: "other", Description: "About {source}.", Prompt: "Q: {problem}\nA:"}
+	if err != nil || s.Asking != want || s.Problems[0].Target != "2+2 is 4\n#### 4" || s.Solved() != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	if bare := s.WithoutSolutions(); bare[0].Target != "" || s.Solved() != 1 {
+		t.Errorf("%+v", bare)
+	}
+	if back, err := ParseAsking(want.String()); err != nil || back != want {
+		t.Errorf("%+v, %v", back, err)
+	}
+	if text := (Asking{}).String(); text != "" {
+		t.Errorf("nothing said: %s", text)
+	}
+}
+
 func TestRefuses(t *testing.T) {
 	start := "name: house\nfile: house.jsonl\n"
 	for _, tt := range []struct{ name, yaml, want string }{
@@ -116,6 +137,12 @@ func TestRefuses(t *testing.T) {
 		{"no file", "name: x\n", "at least name and file"},
 		{"empty", "", "empty"},
 		{"wrong number", start + "items: 3\nlayout: {problem: story, answer: gold}\n", "house.yaml has 2 different problems; house has 3"},
+		{"unknown likelihood", start + "likelihood: options\n", `"options" is not letter or option`},
+		{"shots of nothing", start + "shots: 3\n", "Name it: shots_suite"},
+		{"no shots", start + "shots_suite: other\n", "Say it: shots"},
+		{"fewer than no shots", start + "shots: -1\n", "-1 examples"},
+		{"prompt without the problem", start + "prompt: Q\n", "{problem} once"},
+		{"grader of likelihoods", start + "graders: [likelihood]\n", "likelihood: option or letter asks for"},
 		{"unknown grader", start + "graders: [sympy]\n", `unknown grader "sympy"`},
 		{"choices within", start + "layout: {problem: story, answer: gold, choices: o, within: box}\n", "with choices the answer is a field of its own"},
 		{"nothing to shuffle", start + "layout: {problem: story, answer: gold, shuffle: true}\n", "no choices to shuffle"},
@@ -129,7 +156,7 @@ func TestRefuses(t *testing.T) {
 				rows = strings.ReplaceAll(house, `"gold"`, `"right"`)
 			}
 			dir := files(t, map[string]string{"house.jsonl": rows, "house.yaml": tt.yaml})
-			_, err := Read("", filepath.Join(dir, "house.yaml"), nil)
+			_, err := Read("", filepath.Join(dir, "house.yaml"), Options{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %s", err, tt.want)
 			}
@@ -137,10 +164,10 @@ func TestRefuses(t *testing.T) {
 	}
 	dir := files(t, map[string]string{"amc.jsonl": `{"problem":"P","answer":1}`, "empty.jsonl": ""})
 	var count *CountError
-	if _, err := Read("amc23", filepath.Join(dir, "amc.jsonl"), nil); !errors.As(err, &count) || count.Got != 1 {
+	if _, err := Read("amc23", filepath.Join(dir, "amc.jsonl"), Options{}); !errors.As(err, &count) || count.Got != 1 {
 		t.Errorf("one problem for AMC: %v", err)
 	}
-	if _, err := Read("x", filepath.Join(dir, "empty.jsonl"), nil); err == nil || !strings.Contains(err.Error(), "no rows") {
+	if _, err := Read("x", filepath.Join(dir, "empty.jsonl"), Options{}); err == nil || !strings.Contains(err.Error(), "no rows") {
 		t.Errorf("an empty file: %v", err)
 	}
 }
@@ -148,7 +175,7 @@ func TestRefuses(t *testing.T) {
 // A Countdown suite is graded by its numbers, in the answer format of language models.
 func TestCountdown(t *testing.T) {
 	dir := files(t, map[string]string{"c.jsonl": `{"id":0,"nums":[39,26,93],"target":62,"solution":"93 / (39 / 26)"}`})
-	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"), nil)
+	s, err := Read("countdown", filepath.Join(dir, "c.jsonl"), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +207,7 @@ func TestPrograms(t *testing.T) {
 		"code.jsonl":  `{"data_source":"taco","prompt":[{"role":"user","content":"One."}],"reward_model":{"ground_truth":"{\"inputs\":[\"1\"],\"outputs\":[\"1\"]}"}}`,
 	})
 	for name, want := range map[string]bool{"house": true, "sums": false, "code": true} {
-		s, err := Read("", filepath.Join(dir, name+".jsonl"), nil)
+		s, err := Read("", filepath.Join(dir, name+".jsonl"), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +257,7 @@ func TestMultipleChoice(t *testing.T) {
 		{"five.jsonl", "exp mmlu_pro", "Q\n\nA) v\nB) w\nC) x\nD) y\nE) z", "E"},
 		{"own.yaml", "exp gpqa mmlu_pro", "Q\n\nA) w\nB) y\nC) x", "A"},
 	} {
-		s, err := Read("", filepath.Join(dir, tt.file), nil)
+		s, err := Read("", filepath.Join(dir, tt.file), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,6 +22,7 @@ var migrations = []migration{
 	migration0006,
 	migration0007,
 	migration0008,
+	migration0009,
 }
 
 // migrate brings the database to the last version. It first backs up a store that holds

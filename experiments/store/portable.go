@@ -34,6 +34,14 @@ type portable struct {
 const selected = `(SELECT value FROM json_each(?1))`
 const selectedStages = `(SELECT id FROM stages WHERE run IN ` + selected + `)`
 
+// selectedSuites are those that the runs were scored on, and those with the examples in their prompts.
+const selectedSuites = `(SELECT suite FROM evals WHERE run IN ` + selected + ` UNION
+	SELECT u.id FROM suites u JOIN stage_io io ON io.digest = u.digest
+	WHERE io.role = '` + examplesRole + `' AND io.stage IN ` + selectedStages + `)`
+
+// examplesRole is the role of a suite as the examples of another one's evaluation.
+const examplesRole = "examples"
+
 // selectedSamples is sorted, so rows found by it come in the order of their keys: nothing sorts them.
 const selectedSamples = `(SELECT id FROM samples WHERE stage IN ` + selectedStages + `)`
 
@@ -56,7 +64,7 @@ func portables() []portable {
 			SELECT io.digest FROM stage_io io WHERE io.stage IN ` + selectedStages + `
 			UNION SELECT pack FROM samples WHERE stage IN ` + selectedStages + `
 			UNION SELECT digest FROM artifacts WHERE run IN ` + selected + `
-			UNION SELECT digest FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected + `)
+			UNION SELECT digest FROM suites WHERE id IN ` + selectedSuites + `
 			UNION SELECT archive FROM sources WHERE code IN (` + selectedCode + `)) ORDER BY digest`},
 		{name: "configs", key: "digest",
 			rows: `SELECT * FROM configs WHERE digest IN (SELECT config FROM runs WHERE id IN ` + selected +
@@ -64,11 +72,9 @@ func portables() []portable {
 		{name: "sources", key: "code", rows: `SELECT * FROM sources WHERE code IN (` + selectedCode +
 			`) ORDER BY code`},
 		{name: "suites", key: "digest", id: true,
-			rows: `SELECT * FROM suites WHERE id IN (SELECT suite FROM evals WHERE run IN ` + selected +
-				`) ORDER BY id`},
+			rows: `SELECT * FROM suites WHERE id IN ` + selectedSuites + ` ORDER BY id`},
 		{name: "items", owner: "suite", refs: map[string]string{"suite": "suites"},
-			rows: `SELECT * FROM items WHERE suite IN (SELECT suite FROM evals WHERE run IN ` + selected +
-				`) ORDER BY suite, item`},
+			rows: `SELECT * FROM items WHERE suite IN ` + selectedSuites + ` ORDER BY suite, item`},
 		{name: "scorers", key: "digest", id: true, rows: `SELECT * FROM scorers WHERE id IN (SELECT v.scorer FROM samples s JOIN verdicts v ON v.sample = s.id
 			WHERE s.stage IN ` + selectedStages + `) ORDER BY id`},
 		{name: "runs", key: "rid", id: true, refs: map[string]string{"parent": "runs"},

@@ -17,6 +17,7 @@ type Suite struct {
 	Version string
 	Scorer  string // grader and version, "countdown/1"
 	License string // of the problems; may be empty
+	Asking  string // how it is asked by default, as JSON; empty: as it is
 	Items   []Item // read back by DB.Items only
 	// The following are read only.
 	N     int64 // items
@@ -47,8 +48,9 @@ func ensureSuite(ctx context.Context, tx *sql.Tx, s Suite) (int64, error) {
 	if err != nil || len(known) == 1 {
 		return first(known), err
 	}
-	id, err := queryOne(ctx, tx, scanInt, `INSERT INTO suites (digest, name, version, scorer, license, n_items)
-		VALUES (?, ?, ?, ?, ?, ?) RETURNING id`, s.Digest, s.Name, s.Version, s.Scorer, s.License, len(s.Items))
+	id, err := queryOne(ctx, tx, scanInt, `INSERT INTO suites (digest, name, version, scorer, license, n_items, asking)
+		VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`, s.Digest, s.Name, s.Version, s.Scorer, s.License, len(s.Items),
+		s.Asking)
 	if err != nil {
 		return 0, err
 	}
@@ -89,9 +91,9 @@ func (s *Suite) OfRuns() bool { return strings.Contains(s.Scorer, "/") }
 // takeOver gives row id the record s if it holds the problems of runs themselves. Their scores keep their names
 // (suiteOf).
 func takeOver(ctx context.Context, tx *sql.Tx, id int64, s Suite) error {
-	res, err := tx.ExecContext(ctx, `UPDATE suites SET name = ?, version = ?, scorer = ?, license = ?, n_items = ?
-		WHERE id = ? AND instr(scorer, '/') > 0`, s.Name, s.Version, s.Scorer, s.License,
-		len(s.Items), id)
+	res, err := tx.ExecContext(ctx, `UPDATE suites SET name = ?, version = ?, scorer = ?, license = ?, n_items = ?,
+		asking = ? WHERE id = ? AND instr(scorer, '/') > 0`, s.Name, s.Version, s.Scorer, s.License, len(s.Items),
+		s.Asking, id)
 	if err != nil {
 		return err
 	}
@@ -107,19 +109,22 @@ func takeOver(ctx context.Context, tx *sql.Tx, id int64, s Suite) error {
 // Suites returns all suites, without their items, in recording order.
 func (db *DB) Suites(ctx context.Context) ([]Suite, error) {
 	all, err := query(ctx, db.r, func(r *sql.Rows) (s Suite, err error) {
-		err = r.Scan(&s.ID, &s.Digest, &s.Name, &s.Version, &s.Scorer, &s.License, &s.N, &s.Size, &s.Evals)
+		err = r.Scan(&s.ID, &s.Digest, &s.Name, &s.Version, &s.Scorer, &s.License, &s.Asking, &s.N, &s.Size,
+			&s.Evals)
 		return s, err
-	}, `SELECT u.id, u.digest, u.name, u.version, u.scorer, u.license, u.n_items, coalesce(b.size, 0),
+	}, `SELECT u.id, u.digest, u.name, u.version, u.scorer, u.license, u.asking, u.n_items, coalesce(b.size, 0),
 			(SELECT count(DISTINCT e.run) FROM evals e WHERE e.suite = u.id)
 		FROM suites u LEFT JOIN blobs b ON b.digest = u.digest ORDER BY u.id`)
 	return all, db.fail("read suites", err)
 }
 
 // RemoveSuite removes a suite and its items, but not the blob of its problems. The error
-// is ErrNotFound if the suite does not exist, ErrInUse if runs were scored on it.
+// is ErrNotFound if the suite does not exist, ErrInUse if runs were scored on it or with its examples.
 func (db *DB) RemoveSuite(ctx context.Context, id int64) error {
 	return db.write(ctx, fmt.Sprintf("remove suite %d", id), func(tx *sql.Tx) error {
-		n, err := queryOne(ctx, tx, scanInt, `SELECT count(*) FROM evals WHERE suite = ?`, id)
+		n, err := queryOne(ctx, tx, scanInt, `SELECT (SELECT count(*) FROM evals WHERE suite = ?1) +
+			(SELECT count(*) FROM stage_io io JOIN suites u ON u.digest = io.digest WHERE u.id = ?1 AND io.role = ?2)`,
+			id, examplesRole)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func TestAddSuite(t *testing.T) {
 	db := open(t)
 	ctx := t.Context()
 	data := []byte("{\"id\":\"a\"}\n{\"id\":\"b\"}\n")
-	s := Suite{Digest: ident.Sum(data), Name: "house", Version: "1", Scorer: "exp", License: "CC0",
+	s := Suite{Digest: ident.Sum(data), Name: "house", Version: "1", Scorer: "exp", License: "CC0", Asking: `{"shots":1}`,
 		Items: []Item{{ID: "a", Cluster: "c", Difficulty: 2}, {ID: "b", Difficulty: math.NaN()}}}
 	if _, err := db.AddSuite(ctx, s, int64(len(data))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without its problems: %v", err)
@@ -44,7 +44,7 @@ func TestAddSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Suite{{ID: id, Digest: s.Digest, Name: "house", Version: "1", Scorer: "exp", License: "CC0", N: 2, Size: int64(len(data))},
+	want := []Suite{{ID: id, Digest: s.Digest, Name: "house", Version: "1", Scorer: "exp", License: "CC0", Asking: s.Asking, N: 2, Size: int64(len(data))},
 		{ID: used, Digest: ident.Sum([]byte("x")), Name: "countdown/test", N: 1}}
 	if d := cmp.Diff(want, list); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

@@ -26,7 +26,7 @@ func TestSuite(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"problem": "1 + 1?", "answer": "2"}`+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	house, err := suite.Read("house", file, nil)
+	house, err := suite.Read("house", file, suite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

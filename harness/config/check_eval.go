@@ -70,9 +70,29 @@ func evalChecks() []check {
 			return "", ""
 		}},
 	}
-	return append(list,
+	return append(list, asksSuites(),
 		hasSplit("val", func(r *Run) Split { return r.Data.Val }),
 		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
+}
+
+// asksSuites checks that there are suites to ask as the settings say.
+func asksSuites() check {
+	keys := []string{"eval.final.likelihood", "eval.final.shots", "eval.final.suites"}
+	return check{keys, func(r *Run) (string, string) {
+		f := r.Eval.Final
+		if slices.ContainsFunc(f.Suites, func(s string) bool { return s != "test" && s != "val" }) {
+			return "", ""
+		}
+		const lacks = ", and eval.final.suites has no suite of the store"
+		help := "exp suite add NAME FILE makes a suite of a file, and eval.final.suites names it"
+		switch {
+		case f.Likelihood == LikelihoodLetter || f.Likelihood == LikelihoodOption:
+			return "eval.final.likelihood compares options of suites" + lacks, help
+		case f.Shots != nil && *f.Shots > 0:
+			return "eval.final.shots puts examples before problems of suites" + lacks, help
+		}
+		return "", ""
+	}}
 }
 
 // hasSplit checks that a suite of the run's own data has data.

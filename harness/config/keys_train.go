@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"exp/eval"
 	"exp/train/ranks"
 )
@@ -214,23 +216,66 @@ func protocols() []string {
 }
 
 // scoreGraders lists the graders that can score a suite.
-func scoreGraders() []string { return append(mathGraders(), "countdown") }
+func scoreGraders() []string {
+	return append(append(mathGraders(), "countdown"), eval.LikelihoodGraders()...)
+}
+
+// The values of eval.final.likelihood besides Auto.
+const (
+	LikelihoodOff    = "off"
+	LikelihoodLetter = "letter"
+	LikelihoodOption = "option"
+)
+
+// SourceMark stands for a problem's source in eval.final.description.
+const SourceMark = "{source}"
+
+// askingKeys say how the problems of suites are asked.
+func askingKeys() []Key {
+	return []Key{
+		{Path: "eval.final.likelihood", Kind: Enum, Words: []string{Auto, LikelihoodOff, LikelihoodLetter,
+			LikelihoodOption}, Default: is(Auto), Late: true,
+			Help: "compare the likelihoods of a question's options instead of sampling answers to problems of " +
+				"suites: " +
+				"of their letters behind the prompt with all options (MMLU's way), or of their texts behind the " +
+				"question alone (ARC's and HellaSwag's); auto: as the suite's definition says, else off. One answer " +
+				"for each problem: n, temperature and the like have no effect on it"},
+		{Path: "eval.final.shots", Kind: Int, Null: true, Default: null(), Range: atLeast(0), Unit: "examples",
+			Late: true,
+			Help: "solved problems of eval.final.shots_suite in the prompts of suites, such as 5: the first ones " +
+				"with the problem's source, or the first of all where one of both names no source; never the " +
+				"problem itself; null: as the suite's definition says, else 0"},
+		{Path: "eval.final.shots_suite", Kind: String, Default: is(""), Late: true,
+			Pattern: pattern("the name of a suite, or empty", `([A-Za-z0-9][A-Za-z0-9._-]{0,63})?`),
+			Help: "suite of the store with the examples, such as mmlu_dev (exp suite add mmlu_dev FILE; with " +
+				"--solutions examples are answered by their worked solutions); empty: as the suite's definition says"},
+		{Path: "eval.final.description", Kind: String, Default: is(""), Late: true,
+			Pattern: pattern("a text, in which "+SourceMark+" may stand for the problem's source",
+				`(?s)([^{}]|\{source\})*`),
+			Help: "text before the examples and the problem, such as \"Questions about {source}.\"; an empty line " +
+				"follows; {source} stands for the problem's source, with spaces for underscores; empty: as the " +
+				"suite's definition says"},
+	}
+}
 
 func finalKeys() []Key {
-	return block(nil, at(EvalGen), append([]Key{
+	return block(nil, at(EvalGen), slices.Concat([]Key{
 		{Path: "eval.final.suites", Kind: String, List: true, Stages: at(EvalGen, EvalScore),
-			Pattern: pattern("the name of a suite (letters, digits, '.', '_', '-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
+			Pattern: pattern("the name of a suite (letters, digits, '.', '_', "+
+				"'-')", `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`),
 			Default: by("data.test.source", is([]string{"test"}), when(None, Default{})),
 			Help: "what the trained model is scored on: test and val, the run's own data, and suites of the store " +
 				"(exp suite add NAME FILE)"},
 		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}),
 			Stages: at(EvalScore),
 			Help: "graders to score with side by side; they replace a suite's own and, on the run's own data, " +
-				"add to the task's; the first gives the verdicts"},
+				"add to the task's; the first gives the verdicts. Those of likelihoods are for suites whose options " +
+				"are compared (eval.final.likelihood), the others for sampled answers"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
 			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
 			Help: "prompt for the problems of a suite; " + ProblemMark +
 				" stands for the problem. The run's own data brings its prompts"},
+	}, askingKeys(), []Key{
 		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
 			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p " +
 				"and max_new_tokens (exp eval --protocol list)"},
@@ -256,5 +301,5 @@ func finalKeys() []Key {
 				"agent's episode failed; more end the run (exit 8). Scores are of the others, pass@k of problems " +
 				"with k verdicts"},
 		minP("eval.final", nil),
-	}, penaltyKeys("eval.final", nil)...))
+	}, penaltyKeys("eval.final", nil)))
 }

@@ -410,6 +410,10 @@ type Final struct {
 	Suites       []string `key:"suites"`
 	Graders      []string `key:"graders"`
 	Prompt       string   `key:"prompt"`
+	Likelihood   string   `key:"likelihood"`
+	Shots        *int     `key:"shots"`       // nil: as the suite's definition says
+	ShotsSuite   string   `key:"shots_suite"` // empty: likewise
+	Description  string   `key:"description"` // empty: likewise
 	Protocol     string   `key:"protocol"`
 	N            int      `key:"n"`
 	Temperature  float64  `key:"temperature"`

@@ -53,6 +53,8 @@ func faces() map[string]face {
 			axis: "groups of right samples", diversity: true},
 		"two_correct_clusters": {title: "Problems with two groups of right samples or more",
 			shown: WideOnly, diversity: true},
+		"option_prob":  {title: "Probability of the right option"},
+		"option_brier": {title: "Brier score of the options", shown: WideOnly},
 	}
 }
 

@@ -280,6 +280,9 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		delete(m, stage.RoleProblems)
 		scored[stage.RoleProblems] = s.Digest
 		outside[stage.RoleProblems] = s.Digest
+		if s.Examples != nil {
+			outside[stage.RoleExamples] = s.Examples.Digest
+		}
 	}
 	maps.Copy(outside, p.External.Called)
 	p.add(m, Stage{Kind: config.EvalGen, Label: label, Root: root, Seed: named("seed", root), Outside: outside})
@@ -317,6 +320,7 @@ func (p *Run) Params(i int) map[string]any {
 	}
 	delete(params, config.SuitesKey)
 	own := p.Suite(s.Label)
+	p.setAsking(params, own)
 	switch {
 	case s.Kind == config.EvalScore && own != nil:
 		var list []any
@@ -468,10 +472,14 @@ func StageID(id ident.Stage, label string) (ident.Digest, error) {
 	return id.SID()
 }
 
-// Protocol returns the digest of the final evaluation's settings; results with equal
+// Protocol returns the digest of the final evaluation's settings for a label; results with equal
 // protocols are comparable.
-func (p *Run) Protocol() (ident.Digest, error) {
+func (p *Run) Protocol(label string) (ident.Digest, error) {
 	settings := p.Config.Protocol()
+	p.setAsking(settings, p.Suite(label))
+	if s := p.Suite(label); s != nil && s.Examples != nil {
+		settings[stage.RoleExamples] = s.Examples.Digest.String()
+	}
 	if p.Config.Run.JudgesAlone() {
 		if p.Config.Run.Reward.Trained() { // the model is not there yet: what it learns from stands for it
 			maps.Copy(settings, p.Config.Params(config.RewardModel))

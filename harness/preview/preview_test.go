@@ -77,7 +77,7 @@ func TestOfSuiteThatDoesNotFit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"problem":"`+strings.Repeat("1+", 40)+`1","answer":"41"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s, err := suite.Read("long", path, nil)
+	s, err := suite.Read("long", path, suite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,6 +84,12 @@ func (p *Prompter) opensThought(prompt []int32) bool {
 	return strings.HasSuffix(strings.TrimSpace(p.written(prompt[max(0, len(prompt)-16):])), thoughtMark)
 }
 
+// OpensThought reports whether the prompt of a problem ends within the model's thoughts.
+func (p *Prompter) OpensThought(q *rollout.Problem) bool {
+	ids, err := p.Encode(q)
+	return err == nil && p.template != nil && p.opensThought(ids)
+}
+
 // LongError is returned for a conversation that the model has no positions for.
 type LongError struct{ error }
 

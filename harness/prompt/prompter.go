@@ -192,9 +192,17 @@ func (p *Prompter) Text(q *rollout.Problem) (string, error) {
 // data.truncate decides how a longer one is cut.
 func (p *Prompter) Encode(q *rollout.Problem) ([]int32, error) {
 	ids, err := p.tokens(q)
-	limit := p.data.MaxPromptTokens
-	if err != nil || len(ids) <= limit {
+	if err != nil {
 		return ids, err
+	}
+	return p.cut(q, ids)
+}
+
+// cut returns the ids of a problem's prompt as data.truncate cuts them.
+func (p *Prompter) cut(q *rollout.Problem, ids []int32) ([]int32, error) {
+	limit := p.data.MaxPromptTokens
+	if len(ids) <= limit {
+		return ids, nil
 	}
 	cut := p.data.Truncate
 	if len(q.Images) > 0 {
@@ -518,15 +526,24 @@ func (p *Prompter) AskedText(text string) ([]int32, error) {
 // places, where ids has pads.
 func (p *Prompter) encodeChat(e *escaper, list []rollout.Message, tools json.RawMessage, open bool,
 	images ...rollout.Picture) (ids []int32, text string, err error) {
+	return p.encodeChatAnd(e, list, tools, open, "", images...)
+}
+
+// encodeChatAnd is encodeChat with a text behind the chat, which e escapes too.
+func (p *Prompter) encodeChatAnd(e *escaper, list []rollout.Message, tools json.RawMessage, open bool, behind string,
+	images ...rollout.Picture) (ids []int32, text string, err error) {
 	mark := rune(0)
 	if e != nil {
-		if list, tools, mark, err = e.chat(list, tools); err != nil {
+		all := append(slices.Clone(list), rollout.Message{Content: behind})
+		if all, tools, mark, err = e.chat(all, tools); err != nil {
 			return nil, "", err
 		}
+		list, behind = all[:len(list)], all[len(list)].Content
 	}
 	if text, err = p.template.render(list, tools, open); err != nil {
 		return nil, "", err
 	}
+	text += behind
 	o := tokenizer.Options{Added: true}
 	if mark != 0 {
 		ids, err = e.encode(p.Tokenizer, text, mark, o)

@@ -223,7 +223,7 @@ func TestImagesInIdentity(t *testing.T) {
 // A suite keeps the images of its problems.
 func TestImageSuite(t *testing.T) {
 	l, dir, data := newLab(t), pictureFolder(t), squares(t)
-	s, err := suite.Read("squares", data, dataset.SuiteImages())
+	s, err := suite.Read("squares", data, suite.Options{Images: dataset.SuiteImages()})
 	if err != nil {
 		t.Fatal(err)
 	}

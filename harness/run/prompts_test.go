@@ -124,13 +124,13 @@ func TestPromptsRun(t *testing.T) {
 	// The reward is how the final scores are measured; its parts are not.
 	p = promptsRun(l, seen, false) // the file of what was seen, an argument, is another one now
 	had := p.RID
-	protocol, err := p.Protocol()
+	protocol, err := p.Protocol("test")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, set := range []string{"task.prompts.pass=0.2", "reward.components=[score]"} {
 		other := promptsRun(l, seen, false, set)
-		if d, err := other.Protocol(); err != nil || other.RID == had || (d == protocol) != strings.HasPrefix(set, "reward") {
+		if d, err := other.Protocol("test"); err != nil || other.RID == had || (d == protocol) != strings.HasPrefix(set, "reward") {
 			t.Errorf("%s: the same run %v, the same protocol %v, %v", set, other.RID == had, d == protocol, err)
 		}
 	}

@@ -305,7 +305,7 @@ func (x *execution) evalRows(ctx context.Context, i int, ev *stage.Evaluation) (
 	if err != nil {
 		return nil, err
 	}
-	protocol, err := x.p.Protocol()
+	protocol, err := x.p.Protocol(ev.Label)
 	if err != nil {
 		return nil, err
 	}

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/eval/rows"
+	"exp/eval/suite"
 	"exp/eval/task"
 	"exp/experiments/quantity"
 	"exp/experiments/spelling"
@@ -82,25 +84,52 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	e := &RequireError{Name: r.Run.Name}
 	var found []stage.Suite
 	for _, name := range names {
-		s, ok := store.Suite{}, false
-		for _, h := range have {
-			if h.Name == name && h.Size > 0 {
-				s, ok = h, true
-			}
+		s, err := e.suite(have, name)
+		if err != nil {
+			return nil, err
 		}
-		if !ok {
-			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: it is not in the store", name))
-			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where "+
-				"to get them", name))
+		if s == nil {
 			continue
 		}
-		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest,
-			Graders: strings.Split(s.Scorer, ",")})
+		if a := s.AskingOf(&r.Run); a.Shots > 0 {
+			if a.ShotsSuite == "" {
+				return nil, config.Errors{r.ErrorAt("eval.final.shots", config.CodeConflict, fmt.Sprintf(
+					"suite %s: eval.final.shots is %d, but no suite has the examples", name, a.Shots),
+					"eval.final.shots_suite: NAME, a suite of the store (exp suite ls)")}
+			}
+			if s.Examples, err = e.suite(have, a.ShotsSuite); err != nil {
+				return nil, err
+			}
+		}
+		found = append(found, *s)
 	}
 	if len(e.Missing) > 0 {
 		return nil, e
 	}
 	return found, nil
+}
+
+// suite returns the newest of the suites with a name whose problems are in the store. If there is none, it returns nil
+// and notes that in e.
+func (e *RequireError) suite(have []store.Suite, name string) (*stage.Suite, error) {
+	for _, h := range slices.Backward(have) {
+		if h.Name != name || h.Size == 0 {
+			continue
+		}
+		asking, err := suite.ParseAsking(h.Asking)
+		if err != nil {
+			return nil, fmt.Errorf("suite %s: %w", name, err)
+		}
+		return &stage.Suite{Name: h.Name, Version: h.Version, Digest: h.Digest, Graders: strings.Split(h.Scorer, ","),
+			Asking: asking}, nil
+	}
+	missing := fmt.Sprintf("the suite %s: it is not in the store", name)
+	if !slices.Contains(e.Missing, missing) {
+		e.Missing = append(e.Missing, missing)
+		e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where "+
+			"to get them", name))
+	}
+	return nil, nil
 }
 
 // CheckInputs checks everything that a configuration names, as its plan and the run do, but executes nothing. It

@@ -32,7 +32,7 @@ func scores(ctx context.Context, db *store.DB, p *plan.Run, run int64, suffix st
 	if err != nil || len(evals) == 0 {
 		return nil, nil, err
 	}
-	protocol, err := p.Protocol()
+	protocol, err := p.Protocol(suites[0])
 	if err != nil {
 		return nil, nil, err
 	}

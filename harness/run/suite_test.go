@@ -25,7 +25,7 @@ func (l *lab) addSuite(name string, rows ...string) {
 	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
 		l.t.Fatal(err)
 	}
-	s, err := suite.Read(name, path, nil)
+	s, err := suite.Read(name, path, suite.Options{})
 	if err != nil {
 		l.t.Fatal(err)
 	}

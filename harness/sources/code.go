@@ -43,7 +43,7 @@ func roots(kind config.Stage) []string {
 
 // stagePackages are those in which stages do their work, too. What they import counts by kind.
 func stagePackages() []string {
-	return []string{"harness/stage", "harness/prompt", "harness/dataset", "harness/answer"}
+	return []string{"harness/stage", "harness/ask", "harness/prompt", "harness/dataset", "harness/answer"}
 }
 
 // Code returns the digest of the sources that can change the results of a kind of stage, and the

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"exp/eval"
+	"exp/eval/suite"
 	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/prompt"
@@ -48,6 +49,8 @@ type record struct {
 	Asked        *rollout.Asked   `json:"asked,omitempty"` // by an agent
 	AgentVerdict *rollout.Verdict `json:"agent_verdict,omitempty"`
 	Acts         []rollout.Act    `json:"acts,omitempty"`
+
+	Options []rollout.OptionScore `json:"options,omitempty"`
 }
 
 func evalConfig(c *config.Run) eval.Config {
@@ -60,6 +63,7 @@ func evalConfig(c *config.Run) eval.Config {
 // openedSuite is a suite that can be sampled from plain weights.
 type openedSuite struct {
 	label    string
+	asking   suite.Asking
 	m        *model.Model
 	problems []rollout.Problem
 	prompts  *prompt.Prompter
@@ -83,7 +87,10 @@ func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err err
 	if err != nil {
 		return err
 	}
-	s.problems = e.rendered(problems, s.label)
+	s.asking = e.askingOf(s.label)
+	if s.problems, err = e.rendered(problems, s.label); err != nil {
+		return err
+	}
 	if err := e.showPlayed(in, &s.owned, s.problems); err != nil {
 		return err
 	}
@@ -92,6 +99,9 @@ func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err err
 	}
 	if s.prompts, err = e.prompter(); err != nil {
 		return err
+	}
+	if s.asking.Likelihood != "" {
+		return nil // nothing is sampled
 	}
 	s.end, err = e.equip(ctx, &s.conf.Params, s.prompts)
 	return err
@@ -126,6 +136,9 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		return nil, err
 	}
 	defer s.close()
+	if s.asking.Likelihood != "" {
+		return e.chooseSuite(ctx, s)
+	}
 	problems, conf := s.problems, s.conf
 	had := e.earlier(problems, conf.N)
 	total := len(problems) * (conf.N - had.each)
@@ -179,10 +192,16 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 				"broken, and every score of them would be; evaluate an earlier checkpoint",
 				s.ProblemID, s.K, at, s.Completion.LogProbs[at])
 		}
+		if k := notNumbers(s.Completion.Options); k >= 0 {
+			return nil, fmt.Errorf("problem %s, option %s: the model's log-prob is %v: its weights are broken, and "+
+				"every "+
+				"score of them would be; evaluate an earlier checkpoint", s.ProblemID, rollout.Letter(k),
+				s.Completion.Options[k].LogProb)
+		}
 		c := s.Completion.Named()
 		inserted, asked := c.Stored()
 		line, err := json.Marshal(record{s.ProblemID, s.K, c.Tokens, c.LogProbs, c.Entropies, c.Text,
-			c.Finish.String(), inserted, asked, c.AgentVerdict, c.Acts})
+			c.Finish.String(), inserted, asked, c.AgentVerdict, c.Acts, c.Options})
 		if err != nil {
 			return nil, fmt.Errorf("sample %d of problem %s: %w", s.K, s.ProblemID, err)
 		}
@@ -209,7 +228,7 @@ func readCompletions(b []byte) ([]eval.Sample, error) {
 			return nil, fmt.Errorf("completions, line %d: %w", len(out)+1, err)
 		}
 		c := rollout.Completion{Tokens: r.Tokens, LogProbs: r.LogProbs, Entropies: r.Entropies, Text: r.Text,
-			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict, Acts: r.Acts}
+			Inserted: r.Inserted, Asked: r.Asked, AgentVerdict: r.AgentVerdict, Acts: r.Acts, Options: r.Options}
 		var err error
 		if c.Finish, err = rollout.ParseFinish(r.Finish); err == nil {
 			err = c.Check()
@@ -245,7 +264,10 @@ type scores struct {
 func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome, error) {
 	e.scorer = in[RoleScorer]
 	c := e.run()
-	ev := &Evaluation{Label: label, N: c.Eval.Final.N}
+	ev, passK := &Evaluation{Label: label, N: c.Eval.Final.N}, c.Eval.Final.PassK
+	if e.askingOf(label).Likelihood != "" {
+		ev.N, passK = 1, nil
+	}
 	var err error
 	if ev.Problems, err = e.suiteProblems(in, label); err != nil {
 		return nil, err
@@ -268,7 +290,7 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	}
 	// The seed of resampling comes from the resampled items.
 	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
-	if ev.Metrics, err = eval.Summarize(ev.Items, c.Eval.Final.PassK, seed); err != nil {
+	if ev.Metrics, err = eval.Summarize(ev.Items, passK, seed); err != nil {
 		return nil, err
 	}
 	kinds, err := eval.KindMetrics(ev.Items, ev.Problems, c.Task.Kinds(), seed)
@@ -285,6 +307,9 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 		return nil, err
 	}
 	ev.Metrics = append(ev.Metrics, graders...)
+	if e.askingOf(label).Likelihood != "" {
+		ev.Metrics = eval.OfOptions(ev.Metrics)
+	}
 	if _, ok := in[RolePolicy]; ok {
 		exact, err := e.exactMetrics(in)
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // add_generation_prompt) on messages=[{"role": "user", "content": problem + suffix}].
 func TestPublishedPrompts(t *testing.T) {
 	dir := prompttest.QwenTokenizer(t)
-	s, err := suite.Read("math500", prompttest.DataPath(t, "benchmarks/math500.jsonl"), nil)
+	s, err := suite.Read("math500", prompttest.DataPath(t, "benchmarks/math500.jsonl"), suite.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestPublishedPrompts(t *testing.T) {
 	} {
 		e := &Env{Config: &config.Resolved{}, Suites: []Suite{{Name: "math500"}}}
 		e.Config.Run.Eval.Final.Prompt = prompt
-		for i, problem := range e.rendered(s.Problems[:5], "math500") {
+		for i, problem := range must(e.rendered(s.Problems[:5], "math500")) {
 			ids, err := p.Encode(&problem)
 			if err != nil {
 				t.Fatal(err)

@@ -114,16 +114,11 @@ func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completio
 		return nil, err
 	}
 	defer s.close()
-	engine, gen, err := e.generator(s, len(places), 1)
-	if err != nil {
-		return nil, err
-	}
-	defer engine.Close()
 	had := make([]eval.Sample, len(places))
 	for i, at := range places {
 		had[i] = all[at]
 	}
-	got, err := gen.Again(ctx, s.problems, had, func(n int) { e.progress(n, len(places)) })
+	got, err := e.drawnAgain(ctx, s, had)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +135,31 @@ func SampleAgain(ctx context.Context, e *Env, label string, in Inputs, completio
 		}
 	}
 	return list, nil
+}
+
+// drawnAgain samples the samples of an evaluation again, or compares the options of their problems again.
+func (e *Env) drawnAgain(ctx context.Context, s *openedSuite, had []eval.Sample) ([]eval.Sample, error) {
+	if s.asking.Likelihood != "" {
+		list := slices.DeleteFunc(slices.Clone(s.problems), func(p rollout.Problem) bool {
+			return !slices.ContainsFunc(had, func(x eval.Sample) bool { return x.ProblemID == p.ID })
+		})
+		got, err := e.choose(ctx, s, list)
+		if err != nil {
+			return nil, err
+		}
+		place := make(map[string]int, len(had))
+		for i, x := range had {
+			place[x.ProblemID] = i
+		}
+		slices.SortFunc(got, func(a, b eval.Sample) int { return place[a.ProblemID] - place[b.ProblemID] })
+		return got, nil
+	}
+	engine, gen, err := e.generator(s, len(had), 1)
+	if err != nil {
+		return nil, err
+	}
+	defer engine.Close()
+	return gen.Again(ctx, s.problems, had, func(n int) { e.progress(n, len(had)) })
 }
 
 // Rollout names a completion of a training step.
@@ -302,6 +322,8 @@ func firstDifference(a, b rollout.Completion) string {
 	switch {
 	case !slices.EqualFunc(a.Conversations(a.PromptOf(nil)), b.Conversations(b.PromptOf(nil)), samePrompt):
 		return "prompt"
+	case !slices.Equal(a.Options, b.Options):
+		return "likelihoods"
 	case !slices.Equal(a.Tokens, b.Tokens):
 		return "tokens"
 	case !slices.Equal(a.LogProbs, b.LogProbs):

@@ -12,6 +12,7 @@ import (
 	"exp/eval/suite"
 	"exp/eval/task"
 	"exp/experiments/ident"
+	"exp/harness/ask"
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/sandbox"
@@ -25,6 +26,9 @@ type Suite struct {
 	Version string
 	Digest  ident.Digest
 	Graders []string // the suite's own first
+	Asking  suite.Asking
+	// Examples is the suite with the examples that its problems are asked with; nil: with none.
+	Examples *Suite `json:",omitempty"`
 }
 
 // ForeignSuites returns the suites of a configuration that are not its own data.
@@ -42,17 +46,29 @@ func SuiteOf(label string) string { return strings.TrimSuffix(label, StartSuffix
 
 // GradersOf names the graders of a suite; the first gives its verdicts. For a benchmark they are
 // eval.final.graders or else its own; for the run's data, the task's grader and then
-// eval.final.graders.
+// eval.final.graders. Where likelihoods of options are compared, their graders count alone, and nowhere else.
 func GradersOf(c *config.Run, s *Suite) []string {
 	list := c.Eval.Final.Graders
 	if s != nil {
+		compares := s.AskingOf(c).Likelihood
+		list = slices.DeleteFunc(slices.Clone(list), func(g string) bool {
+			return eval.ByLikelihood(g) != (compares != "")
+		})
+		switch {
+		case len(list) > 0:
+		case compares == suite.ByLetter:
+			return eval.LikelihoodGraders()[:1] // letters have equal lengths
+		case compares == suite.ByOption:
+			return eval.LikelihoodGraders()[:2]
+		}
 		if len(list) == 0 {
 			list = s.Graders
 		}
 		return slices.Clone(list)
 	}
 	own, _ := c.Task.Grader()
-	return append([]string{own}, slices.DeleteFunc(slices.Clone(list), func(g string) bool { return g == own })...)
+	return append([]string{own}, slices.DeleteFunc(slices.Clone(list),
+		func(g string) bool { return g == own || eval.ByLikelihood(g) })...)
 }
 
 // ReadsTurns reports whether one of these graders judges the answer of a completion's first turn (task.ReadsTurns).
@@ -76,6 +92,62 @@ func (e *Env) suiteOf(label string) *Suite {
 	return &e.Suites[i]
 }
 
+// AskingOf returns how a configuration asks the problems of a suite: its own settings, else the suite's.
+func (s *Suite) AskingOf(c *config.Run) suite.Asking {
+	a, f := s.Asking, c.Eval.Final
+	switch f.Likelihood {
+	case config.LikelihoodOff:
+		a.Likelihood = ""
+	case config.LikelihoodLetter, config.LikelihoodOption:
+		a.Likelihood = f.Likelihood
+	}
+	if f.Shots != nil {
+		a.Shots = *f.Shots
+	}
+	if f.ShotsSuite != "" {
+		a.ShotsSuite = f.ShotsSuite
+	}
+	if a.Shots == 0 {
+		a.ShotsSuite = ""
+	}
+	if f.Description != "" {
+		a.Description = f.Description
+	}
+	if f.Prompt != config.ProblemMark || a.Prompt == "" {
+		a.Prompt = f.Prompt
+	}
+	return a
+}
+
+// askingOf is AskingOf for a label; the run's own data is asked as in training.
+func (e *Env) askingOf(label string) (a suite.Asking) {
+	if s := e.suiteOf(label); s != nil {
+		a = s.AskingOf(e.run())
+	}
+	return a
+}
+
+// rendered returns the problems as the model sees them: a benchmark's as AskingOf says, the run's own as in training.
+// An error names the problem that cannot be asked so.
+func (e *Env) rendered(problems []rollout.Problem, label string) ([]rollout.Problem, error) {
+	s := e.suiteOf(label)
+	if s == nil {
+		return problems, nil
+	}
+	a := s.AskingOf(e.run())
+	var examples *ask.Examples
+	if a.Shots > 0 {
+		list, err := e.problemsOfSuite(s.Examples)
+		if err != nil {
+			return nil, err
+		}
+		if examples, err = ask.NewExamples(s.Examples.Name, list, a); err != nil {
+			return nil, err
+		}
+	}
+	return ask.Render(problems, a, examples)
+}
+
 // suiteProblems reads the problems of a label.
 func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) {
 	s := e.suiteOf(label)
@@ -86,42 +158,25 @@ func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) 
 	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 	}
+	return s.decode(data)
+}
+
+// problemsOfSuite reads the problems of a suite that is no input by itself.
+func (e *Env) problemsOfSuite(s *Suite) ([]rollout.Problem, error) {
+	data, err := e.Blobs.Bytes(s.Digest)
+	if err != nil {
+		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
+	}
+	return s.decode(data)
+}
+
+// decode reads a suite's problems.
+func (s *Suite) decode(data []byte) ([]rollout.Problem, error) {
 	read := suite.Suite{Name: s.Name, Graders: s.Graders}
 	if err := read.Decode(data); err != nil {
 		return nil, fmt.Errorf("suite %s: %w", s.Name, err)
 	}
 	return read.Problems, nil
-}
-
-// rendered returns the problems as the model sees them: a benchmark's within
-// eval.final.prompt, the run's own as in training.
-func (e *Env) rendered(problems []rollout.Problem, label string) []rollout.Problem {
-	if e.suiteOf(label) == nil {
-		return problems
-	}
-	before, after, _ := strings.Cut(e.run().Eval.Final.Prompt, config.ProblemMark)
-	out := slices.Clone(problems)
-	for i := range out {
-		out[i].Prompt = before + out[i].Prompt + after
-		out[i].Messages = around(out[i].Messages, before, after)
-	}
-	return out
-}
-
-// around puts texts before and after the last message of the user.
-func around(messages []rollout.Message, before, after string) []rollout.Message {
-	for i := len(messages) - 1; i >= 0; i-- {
-		m := messages[i]
-		if m.Role != "user" || m.Parts != nil && m.Images() == 0 {
-			continue
-		}
-		out := slices.Clone(messages)
-		if out[i].Content = before + m.Content + after; m.Parts != nil {
-			out[i] = m.Between(before, after)
-		}
-		return out
-	}
-	return messages
 }
 
 // grader makes one grader of a label, with a sandbox if it runs programs; end closes it.
@@ -222,7 +277,7 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 		ev.Panel.Columns = append(ev.Panel.Columns, eval.Column{Grader: name, Verdicts: verdicts})
 	}
 	ev.Verdicts = ev.Panel.Columns[0].Verdicts
-	if len(names) > 1 {
+	if len(names) > 1 && e.askingOf(ev.Label).Likelihood == "" {
 		ev.Panel.Columns = append(ev.Panel.Columns, eval.Union(ev.Panel.Columns))
 	}
 	return nil
@@ -235,15 +290,24 @@ func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 	if err != nil {
 		return err
 	}
-	if err := prompts.Check(e.rendered(problems, s.Name)); err != nil {
+	asked, err := e.rendered(problems, s.Name)
+	if err != nil {
+		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
+			fmt.Sprintf("suite %s: %v", s.Name, err), "")}
+	}
+	if err := prompts.Check(asked); err != nil {
 		var long *prompt.TooLongError
 		if errors.As(err, &long) {
 			long.All = true
 		}
+		help := "the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary"
+		if n := s.AskingOf(e.run()).Shots; n > 0 {
+			help = fmt.Sprintf("the problems, each with %d examples (eval.final.shots) and within "+
+				"eval.final.prompt, must "+
+				"fit into data.max_prompt_tokens and the model's vocabulary", n)
+		}
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
-			fmt.Sprintf("suite %s: %v", s.Name, err),
-			"the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary")}
+			fmt.Sprintf("suite %s: %v", s.Name, err), help)}
 	}
-	return e.checkPositions(prompts, "suite "+s.Name, e.rendered(problems, s.Name), "eval.final.max_new_tokens",
-		e.run().Eval.Final.MaxNewTokens)
+	return e.checkAsked(prompts, s, asked)
 }

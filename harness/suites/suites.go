@@ -77,7 +77,10 @@ func Load(db *store.DB, row store.Suite) (*suite.Suite, error) {
 	}
 	s := &suite.Suite{Name: row.Name, Version: row.Version, License: row.License,
 		Graders: strings.Split(row.Scorer, ",")}
-	if err := s.Decode(data); err != nil {
+	if err = s.Decode(data); err == nil {
+		s.Asking, err = suite.ParseAsking(row.Asking)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("suite %s: %w", row.Name, err)
 	}
 	return s, nil
@@ -102,12 +105,19 @@ func Digest(s *suite.Suite) (ident.Digest, []byte, error) {
 	return ident.Sum(data), data, err
 }
 
-// Identify sets the version of a suite whose problems match a known copy. It returns
+// Identify sets the version of a suite whose problems match a known copy, worked solutions aside. It returns
 // false if copies of the benchmark are known and these problems match none.
 func Identify(s *suite.Suite, digest ident.Digest) bool {
 	k, ok := suite.ByName(s.Name)
 	if !ok || s.Version != "" || k.Versions == nil {
 		return true
+	}
+	if s.Solved() > 0 {
+		bare := suite.Suite{Problems: s.WithoutSolutions()}
+		var err error
+		if digest, _, err = Digest(&bare); err != nil {
+			return false
+		}
 	}
 	s.Version = k.Version(digest.String())
 	return s.Version != ""
@@ -133,7 +143,7 @@ func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest,
 // rowOf returns the store's row for a suite.
 func rowOf(s *suite.Suite, digest ident.Digest) store.Suite {
 	row := store.Suite{Digest: digest, Name: s.Name, Version: s.Version, License: s.License,
-		Scorer: strings.Join(s.Graders, ",")}
+		Scorer: strings.Join(s.Graders, ","), Asking: s.Asking.String()}
 	for i := range s.Problems {
 		p := &s.Problems[i]
 		item := store.Item{ID: p.ID, Cluster: p.Cluster, Difficulty: math.NaN()}

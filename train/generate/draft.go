@@ -112,6 +112,10 @@ func (d *drafter) plan(s *schedule) {
 			q.draft = q.draft[:0]
 		}
 	}
+	if s.given != nil {
+		d.give(s)
+		return
+	}
 	rows := len(s.running)
 	d.drew = d.ridge > 0 && rows <= 2*d.ridge && !s.e.state.exist() && !s.computesPrompts()
 	if !d.drew {

@@ -195,12 +195,18 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 	if err := e.drafts.agree(e.opt.Products); err != nil {
 		return nil, fmt.Errorf("generate: %w", err)
 	}
-	e.pages.reset()
-	e.state.reset()
-	e.drafts.reset()
 	s := newSchedule(e, reqs, p)
 	s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products)
 	defer s.turns.close()
+	return e.run(ctx, s, done)
+}
+
+// run takes the steps of a schedule until all of its completions have ended.
+func (e *Engine) run(ctx context.Context, s *schedule, done func(n int)) ([][]rollout.Completion, error) {
+	e.pages.reset()
+	e.state.reset()
+	e.drafts.reset()
+	p := &s.p
 	sampling := kernels.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, MinP: p.MinP}
 	reported := 0
 	for !s.finished() {

@@ -94,6 +94,9 @@ func adjusts(p *rollout.Params) bool {
 
 // adjustments appends how logits change before a draw: one for each token that has any.
 func (s *schedule) adjustments(d draw, list []model.Adjustment) []model.Adjustment {
+	if s.given != nil {
+		return append(list, s.raise(d))
+	}
 	q := d.q
 	p := s.params(q.req)
 	first := len(list)

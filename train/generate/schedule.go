@@ -18,12 +18,13 @@ type schedule struct {
 
 	prompts []*prompt // waiting, being computed or waiting for slots, in order; those with pages come first
 	running []*sequence
-	copies  []int32 // page pairs to copy before the next step
-	nextReq int     // first request without a prompt
-	growing int     // running completions that may need more pages
-	short   bool    // pages ran out: nothing starts until a completion ends
-	turns   *turns  // nil: completions are one turn
-	feed    *feed   // of requests that come while others are sampled; nil: all are there
+	copies  []int32     // page pairs to copy before the next step
+	nextReq int         // first request without a prompt
+	growing int         // running completions that may need more pages
+	short   bool        // pages ran out: nothing starts until a completion ends
+	turns   *turns      // nil: completions are one turn
+	given   [][][]int32 // tokens of the completions, which are scored; nil: they are drawn
+	feed    *feed       // of requests that come while others are sampled; nil: all are there
 	ended   int
 	total   int
 
@@ -335,7 +336,7 @@ func (s *schedule) start(pr *prompt) bool {
 	}
 	q.pos, q.token, q.draft = pr.shared(), pr.tokens[pr.shared()], q.draft[:0]
 	q.moved = pr.next - int32(len(pr.tokens))
-	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.params(q.req).MaxNewTokens - 1)
+	q.most = s.e.opt.pagesOf(len(pr.tokens) - len(q.drawn) + s.longest(q.req, q.k) - 1)
 	for _, id := range pr.pages[:full] {
 		s.e.pages.share(id)
 		q.pages = append(q.pages, id)
@@ -397,14 +398,18 @@ func (s *schedule) take(out drawn) {
 // in its slot.
 func (s *schedule) takeDraws(q *sequence, out drawn, at, n int) bool {
 	for i := range n {
-		id := out.IDs[at+i]
-		q.drawn = append(q.drawn, drawnToken{id, out.LogProb[at+i], out.Entropy[at+i]})
+		t := drawnToken{out.IDs[at+i], out.LogProb[at+i], out.Entropy[at+i]}
+		if s.given != nil {
+			t = s.taken(q, t)
+		}
+		id := t.id
+		q.drawn = append(q.drawn, t)
 		s.e.stats.SampledTokens++
 		if s.feed != nil {
 			s.feed.keep(q, at+i)
 		}
 		kept := i < len(q.draft) && id == q.draft[i]
-		if i < len(q.draft) {
+		if i < len(q.draft) && s.given == nil {
 			s.e.drafts.count(q, i, kept)
 		}
 		switch answer, finish := s.after(q, id); {

@@ -125,7 +125,8 @@ func (pr *prompt) place() model.Place {
 
 // adjust notes how the logits of each draw change, if those of any do.
 func (b *stepBuilder) adjust(s *schedule) {
-	if !slices.ContainsFunc(s.running, func(q *sequence) bool { return adjusts(s.params(q.req)) }) {
+	if len(b.draws) == 0 || s.given == nil && !slices.ContainsFunc(s.running,
+		func(q *sequence) bool { return adjusts(s.params(q.req)) }) {
 		return
 	}
 	b.lists = b.lists[:0]

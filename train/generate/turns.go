@@ -60,6 +60,12 @@ func (t *turns) close() {
 // leaves for a reply, as reply says.
 func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (rollout.Reply, error),
 	finish rollout.Finish) {
+	if s.given != nil {
+		if len(s.rest(q)) == 0 {
+			finish = rollout.FinishStop
+		}
+		return nil, finish
+	}
 	stopped, marked := s.read(q, id)
 	full := len(q.drawn) >= s.params(q.req).MaxNewTokens
 	ended := s.ends(q, id)

@@ -64,6 +64,9 @@ type Completion struct {
 	// without a name of the conversation, then by name, shorter names first. None, unless the agent or the algorithm
 	// tells turns apart.
 	Acts []Act
+	// Options are the scores of all options of a multiple-choice question, in order. The completion is then the
+	// likeliest one; no policy sampled it. Nil: it is a sample.
+	Options []OptionScore
 }
 
 // Span is a part of a completion: Tokens[Start:End], and TextStart to TextEnd in bytes of Text.
@@ -134,7 +137,7 @@ func (c *Completion) LastTurn() *Completion {
 
 // joined returns c without some parts.
 func (c *Completion) joined(without []Span) *Completion {
-	out := &Completion{Finish: c.Finish, AgentVerdict: c.AgentVerdict}
+	out := &Completion{Finish: c.Finish, AgentVerdict: c.AgentVerdict, Options: c.Options}
 	at, text := 0, 0
 	keep := func(s Span) {
 		out.Tokens = append(out.Tokens, c.Tokens[at:s.Start]...)

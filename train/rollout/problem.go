@@ -40,6 +40,8 @@ type Problem struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Data is further input of the task's grader, in the form the task wrote.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Choice has the parts of a multiple-choice question; nil: the problem is none, or a chat.
+	Choice *Choice `json:"multiple_choice,omitempty"`
 	// Kind is the kind of task that the problem is of, in a run of several; empty in others.
 	Kind string `json:"task_kind,omitempty"`
 }

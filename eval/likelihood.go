@@ -1,0 +1,118 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"exp/train/rollout"
+)
+
+// LikelihoodGraders names the graders that compare the likelihoods of a question's options: by their sums of
+// log-probs, and by those sums per character and per byte of the option. They are acc, acc_norm and acc_bytes of
+// lm-evaluation-harness, which counts no space before an option.
+func LikelihoodGraders() []string {
+	return []string{"likelihood", "likelihood_per_char", "likelihood_per_byte"}
+}
+
+// ByLikelihood reports whether a grader compares likelihoods of options.
+func ByLikelihood(grader string) bool { return slices.Contains(LikelihoodGraders(), grader) }
+
+// Likelihood returns a grader of LikelihoodGraders: an answer is right if the right option has the largest value; of
+// equal values the first option wins. The verdict's answer is the letter of the chosen option, and its reason has the
+// values of all.
+func Likelihood(grader string) (rollout.Grader, error) {
+	switch grader {
+	case "likelihood":
+		return likelihood{func(o rollout.OptionScore) float64 { return o.LogProb }}, nil
+	case "likelihood_per_char":
+		return likelihood{func(o rollout.OptionScore) float64 { return o.LogProb / float64(o.Chars) }}, nil
+	case "likelihood_per_byte":
+		return likelihood{func(o rollout.OptionScore) float64 { return o.LogProb / float64(o.Bytes) }}, nil
+	}
+	return nil, fmt.Errorf("unknown grader of likelihoods %q; known: %s", grader,
+		strings.Join(LikelihoodGraders(), ", "))
+}
+
+// likelihood compares values of options.
+type likelihood struct {
+	value func(rollout.OptionScore) float64
+}
+
+var (
+	errNoOptions = errors.New("it is no multiple-choice question with a known answer")
+	errSampled   = errors.New("the completion is sampled, and has no likelihoods of options to compare")
+)
+
+// Grade implements rollout.Grader.
+func (g likelihood) Grade(_ context.Context, p *rollout.Problem, c *rollout.Completion) (rollout.Verdict, error) {
+	switch {
+	case p.Choice == nil || p.Choice.Right < 0:
+		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, errNoOptions)
+	case len(c.Options) == 0:
+		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, errSampled)
+	case len(c.Options) != len(p.Choice.Options):
+		return rollout.Verdict{}, fmt.Errorf("problem %s: %d options, but likelihoods of %d", p.ID,
+			len(p.Choice.Options), len(c.Options))
+	}
+	values := make([]string, len(c.Options))
+	for i, o := range c.Options {
+		values[i] = fmt.Sprintf("%s %.4g", rollout.Letter(i), g.value(o))
+	}
+	best := rollout.Likeliest(c.Options, g.value)
+	v := rollout.Verdict{Status: rollout.Graded, Correct: best == p.Choice.Right, Reason: strings.Join(values, ", ")}
+	if best < 0 {
+		return rollout.Verdict{Reason: "the log-probs are not numbers"}, nil
+	}
+	if v.Answer = rollout.Letter(best); v.Correct {
+		v.Reward = 1
+	}
+	return v, nil
+}
+
+// Belief says what a model finds likely among the options of a question: p, their probabilities behind the prompt over
+// the sum of them.
+type Belief struct {
+	Right float64 `json:"right"` // p of the right option
+	Brier float64 `json:"brier"` // Σ (p - 1 if right, else 0)², 0 to 2 (Brier 1950)
+}
+
+// beliefOf returns the belief in the options of a problem; nil without scores, or if these are not numbers.
+func beliefOf(p *rollout.Problem, options []rollout.OptionScore) *Belief {
+	if p.Choice == nil || p.Choice.Right < 0 || p.Choice.Right >= len(options) {
+		return nil
+	}
+	best := rollout.Likeliest(options, func(o rollout.OptionScore) float64 { return o.LogProb })
+	if best < 0 {
+		return nil
+	}
+	var sum float64
+	share := make([]float64, len(options))
+	for i, o := range options {
+		share[i] = math.Exp(o.LogProb - options[best].LogProb)
+		sum += share[i]
+	}
+	var b Belief
+	for i := range share {
+		x := share[i] / sum
+		if i == p.Choice.Right {
+			b.Right = x
+			x--
+		}
+		b.Brier += x * x
+	}
+	return &b
+}
+
+// OfOptions returns the metrics that say something of questions whose options were compared. Nothing was sampled, so
+// there are no lengths, forms or numbers of different answers.
+func OfOptions(list []Metric) []Metric {
+	sampled := slices.Concat(countingMetrics(), textMetrics())
+	return slices.DeleteFunc(slices.Clone(list), func(m Metric) bool {
+		of := func(d Definition) bool { return d.Name == m.Name && d.Name != "not_graded" }
+		return slices.ContainsFunc(sampled, of) || strings.HasPrefix(m.Name, FormPrefix)
+	})
+}

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"maps"
+	"strings"
+
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// The keys that say how the problems of suites are asked, besides eval.final.prompt.
+const (
+	likelihoodKey  = "eval.final.likelihood"
+	shotsKey       = "eval.final.shots"
+	shotsSuiteKey  = "eval.final.shots_suite"
+	descriptionKey = "eval.final.description"
+)
+
+// setAsking makes settings of the final evaluation those of one suite, nil for the run's own data: it sets how the
+// suite is asked, whether the configuration or the suite's definition says so, and leaves out what has no effect then.
+// Suites that are asked as they were before there was a choice keep their settings.
+func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
+	_, generates := settings["eval.final.prompt"]
+	_, scores := settings["eval.final.pass_k"]
+	for _, key := range []string{likelihoodKey, shotsKey, shotsSuiteKey, descriptionKey} {
+		delete(settings, key)
+	}
+	if own == nil {
+		return
+	}
+	a := own.AskingOf(&p.Config.Run)
+	if a.Likelihood != "" {
+		maps.DeleteFunc(settings, func(path string, _ any) bool { return samplingOnly(path) })
+		if scores {
+			settings["eval.final.pass_k"] = []any{int64(1)}
+		}
+	}
+	if !generates {
+		return
+	}
+	settings["eval.final.prompt"] = a.Prompt
+	switch {
+	case a.Likelihood != "":
+		settings[likelihoodKey] = a.Likelihood
+	case own.Asking.Likelihood != "":
+		settings[likelihoodKey] = config.LikelihoodOff
+	}
+	switch {
+	case a.Shots > 0:
+		settings[shotsKey], settings[shotsSuiteKey] = int64(a.Shots), a.ShotsSuite
+	case own.Asking.Shots > 0:
+		settings[shotsKey] = int64(0)
+	}
+	if a.Description != "" {
+		settings[descriptionKey] = a.Description
+	}
+}
+
+// samplingOnly reports whether a setting of the final evaluation has an effect on sampled answers alone.
+func samplingOnly(path string) bool {
+	name, ok := strings.CutPrefix(path, "eval.final.")
+	switch name {
+	case "n", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty",
+		"max_new_tokens":
+		return ok
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"exp/eval/suite"
+	"exp/experiments/ident"
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// The settings of an evaluation say how its suite is asked, whoever decides it, and nothing that has no effect. Those of
+// a suite that is asked as before there was a choice are as they were.
+func TestAskingInIDs(t *testing.T) {
+	of := func(own suite.Asking, sets ...string) (gen, score string, protocol ident.Digest) {
+		t.Helper()
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "eval.final.suites=[arc,test]")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := stage.Suite{Name: "arc", Digest: ident.Sum([]byte("arc")), Graders: []string{"exp"}, Asking: own}
+		if s.AskingOf(&r.Run).Shots > 0 {
+			s.Examples = &stage.Suite{Name: "dev", Digest: ident.Sum([]byte("dev"))}
+		}
+		p := &Run{Config: r, Suites: []stage.Suite{s}}
+		p.Stages = []Stage{{Kind: config.EvalGen, Label: "arc"}, {Kind: config.EvalScore, Label: "arc"}}
+		if protocol, err = p.Protocol("arc"); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := p.Protocol("test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want, err := ident.Hash("exp/protocol/1", ownProtocol(r)); err != nil || plain != want {
+			t.Errorf("%v: the run's own data has another protocol", sets)
+		}
+		a, err := ident.Hash("gen", p.Params(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := ident.Hash("score", p.Params(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path := range p.Params(0) {
+			if v, _ := p.Params(0)[likelihoodKey].(string); v == suite.ByOption && samplingOnly(path) {
+				t.Errorf("%v: %s has no effect", sets, path)
+			}
+		}
+		return a.String(), b.String(), protocol
+	}
+	gen, score, protocol := of(suite.Asking{})
+	same := func(what string, own suite.Asking, sets ...string) {
+		t.Helper()
+		if g, s, p := of(own, sets...); g != gen || s != score || p != protocol {
+			t.Errorf("%s changes an id: %t %t %t", what, g != gen, s != score, p != protocol)
+		}
+	}
+	same("off", suite.Asking{}, "eval.final.likelihood=off")
+	same("no examples", suite.Asking{}, "eval.final.shots=0")
+	shown := suite.Asking{Likelihood: suite.ByOption, Shots: 2, ShotsSuite: "dev"}
+	sets := []string{"eval.final.likelihood=option", "eval.final.shots=2", "eval.final.shots_suite=dev"}
+	was := gen + score + protocol.String()
+	gen, score, protocol = of(shown)
+	if gen+score+protocol.String() == was {
+		t.Error("likelihoods change no id")
+	}
+	same("the configuration instead of the suite", suite.Asking{}, sets...)
+	same("a temperature", shown, "eval.final.temperature=0.5", "eval.final.n=2", "eval.final.pass_k=[1]")
+	if g, _, p := of(shown, "eval.final.shots=1"); g == gen || p == protocol {
+		t.Error("the number of examples changes no id")
+	}
+	if g, _, _ := of(shown, "eval.final.likelihood=off"); g == gen {
+		t.Error("sampling changes no id")
+	}
+}
+
+// ownProtocol returns the settings of evaluations of the run's own data: those without the keys that came later.
+func ownProtocol(r *config.Resolved) map[string]any {
+	settings := r.Protocol()
+	for path := range settings {
+		for _, name := range []string{"likelihood", "shots", "description"} {
+			if strings.HasPrefix(path, "eval.final."+name) {
+				delete(settings, path)
+			}
+		}
+	}
+	return settings
+}
