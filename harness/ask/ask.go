@@ -42,8 +42,7 @@ func checkOptions(problems []rollout.Problem, likelihood string) error {
 		case p.Choice == nil:
 			return fmt.Errorf("problem %s has no options whose likelihoods could be compared; leave the suite out or "+
 				"sample its answers (eval.final.likelihood: off). If its file has options, add it again: exp suite "+
-				"add "+
-				"NAME FILE reads them, which earlier versions did not keep", p.ID)
+				"add NAME FILE reads them, which earlier versions did not keep", p.ID)
 		case len(p.Images) > 0 && likelihood == suite.ByOption:
 			return fmt.Errorf("problem %s has images, which eval.final.likelihood: option does not show; letter "+
 				"does", p.ID)

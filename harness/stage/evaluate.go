@@ -194,8 +194,7 @@ func completionLines(samples []eval.Sample) ([][]byte, error) {
 		}
 		if k := notNumbers(s.Completion.Options); k >= 0 {
 			return nil, fmt.Errorf("problem %s, option %s: the model's log-prob is %v: its weights are broken, and "+
-				"every "+
-				"score of them would be; evaluate an earlier checkpoint", s.ProblemID, rollout.Letter(k),
+				"every score of them would be; evaluate an earlier checkpoint", s.ProblemID, rollout.Letter(k),
 				s.Completion.Options[k].LogProb)
 		}
 		c := s.Completion.Named()

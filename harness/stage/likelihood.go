@@ -82,9 +82,8 @@ func longOption(label, id string, options []eval.Option, positions int) error {
 	for k, o := range options {
 		if need := len(o.Prompt) + len(o.Tokens); need > positions {
 			return fmt.Errorf("suite %s: problem %s needs %d positions (a prompt of %d tokens and option %s of %d), "+
-				"the "+
-				"model has %d; ask with fewer examples (eval.final.shots), cut prompts (data.max_prompt_tokens with "+
-				"data.truncate), or leave the suite out", label, id, need, len(o.Prompt), rollout.Letter(k),
+				"the model has %d; ask with fewer examples (eval.final.shots), cut prompts (data.max_prompt_tokens "+
+				"with data.truncate), or leave the suite out", label, id, need, len(o.Prompt), rollout.Letter(k),
 				len(o.Tokens), positions)
 		}
 	}
@@ -108,13 +107,12 @@ func (e *Env) warnOptions(s *openedSuite) {
 	}
 	if n > 0 {
 		e.event("equal-options", "%s: %d of %d problems have two options with the same text, and the first of them "+
-			"is "+
-			"chosen: %s", s.label, n, len(s.problems), strings.Join(ids, ", "))
+			"is chosen: %s", s.label, n, len(s.problems), strings.Join(ids, ", "))
 	}
 	if len(s.problems) > 0 && s.prompts.OpensThought(&s.problems[0]) {
 		e.event("options-in-thoughts", "%s: the chat template ends a prompt within the model's thoughts, and "+
-			"options are "+
-			"compared there; data.template_vars: {enable_thinking: false} ends them in many templates", s.label)
+			"options are compared there; data.template_vars: {enable_thinking: false} ends them in many "+
+				"templates", s.label)
 	}
 }
 
@@ -135,8 +133,7 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 	}
 	if e.run().Rollout.Tools.Used() {
 		return bad("eval.final.likelihood", fmt.Sprintf("suite %s: likelihoods of options are compared without "+
-			"tools, and "+
-			"rollout.tools is set", s.Name), "eval.final.likelihood: off, or exp eval on the merged folder")
+			"tools, and rollout.tools is set", s.Name), "eval.final.likelihood: off, or exp eval on the merged folder")
 	}
 	arch, err := e.architecture()
 	if err != nil {
