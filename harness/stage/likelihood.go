@@ -112,7 +112,7 @@ func (e *Env) warnOptions(s *openedSuite) {
 	if len(s.problems) > 0 && s.prompts.OpensThought(&s.problems[0]) {
 		e.event("options-in-thoughts", "%s: the chat template ends a prompt within the model's thoughts, and "+
 			"options are compared there; data.template_vars: {enable_thinking: false} ends them in many "+
-				"templates", s.label)
+			"templates", s.label)
 	}
 }
 
