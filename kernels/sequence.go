@@ -10,6 +10,10 @@ type AttentionShape struct {
 	// Window is the number of positions a query sees, itself included; 0: all up to
 	// itself. Positions count from the start of the sequence, prefix included.
 	Window int
+	// Full: in Attention and AttentionBackward, every row sees all rows of its sequence, those behind it too, as in
+	// the encoder of Vaswani et al., arXiv:1706.03762 §3.2.3. Window must be 0, and sequences have no prefix. Other
+	// operations ignore it.
+	Full bool
 	// Cap > 0 replaces each scaled score z by Cap·Tanh(z/Cap) (Gemma 2, arXiv:2408.00118 §2),
 	// with Tanh of kernels/ref.
 	Cap float64
@@ -17,6 +21,16 @@ type AttentionShape struct {
 	Rotary int
 	// Interleaved says that Rope pairs channels 2i and 2i+1 (GLM, ERNIE), not i and i+P.
 	Interleaved bool
+}
+
+// CheckFull panics if rows see those behind them but have a window, or sequences of so many groups' prefixes.
+func (s AttentionShape) CheckFull(groups int) {
+	if s.Full && s.Window != 0 {
+		panic("kernels: full attention has a window")
+	}
+	if s.Full && groups != 0 {
+		panic("kernels: full attention has groups, whose sequences begin with a prefix")
+	}
 }
 
 // Rotated returns the number of channels of a head that Rope rotates.
@@ -61,7 +75,7 @@ type Sequence interface {
 	// others, which see all its rows before their own. With empty groups no sequence has
 	// a prefix. For query row i and head h, over the rows t ≤ i of its sequence, prefix
 	// included, counted from the sequence's start, and with a window only those with
-	// i-t < Window:
+	// i-t < Window, or if Full over all rows t of its sequence:
 	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, capped if Cap > 0
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
@@ -70,6 +84,9 @@ type Sequence interface {
 	// stats [M,H,2] holds m and 1/l for the backward pass. The maximum starts from -Inf and
 	// skips NaN, which reaches the result through e; a zero maximum is +0. In class
 	// "matrix/16x25" m rises with the keys (MatrixKeys).
+	//
+	// If Full, out and stats are those of PagedAttention for rows at the sequence's last position. Attention panics
+	// if s is Full and has a window, or if groups are not empty.
 	Attention(out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 	// AttentionBackward sets dqkv [M,Stride]. With z, m, l as in Attention and
 	//	delta = lane sum of dout[d]·out[d]
@@ -81,7 +98,8 @@ type Sequence interface {
 	//	dq[d]   = chain over t ascending of dz[t]·k[t,d]
 	//	dk[t,d] = chain of dz[t]·q[d], dv[t,d] = chain of p[t]·dout[d], each over the
 	//	          sequences that see t, within a sequence the query heads that share
-	//	          t's head, within a head the query rows, all ascending.
+	//	          t's head, within a head the query rows that see t, all ascending.
+	// If Full, these are all rows of the sequence. It panics as Attention does.
 	AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 
 	// Sink makes each query head h of att [M,H·D], from Attention with its stats [M,H,2], attend to one more

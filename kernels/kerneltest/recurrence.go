@@ -504,7 +504,7 @@ func checkOutputGate(s *subject) error {
 	const M = 9
 	alone := []kernels.AttentionShape{{H: 1, K: 0, D: 1}, {H: 1, K: 0, D: 33}, {H: 3, K: 0, D: 16}}
 	for _, a := range append(gatedShapes(), alone...) {
-		r, wide, HD := newStream(fmt.Sprint("output gate", a)), a.Stride()+a.H*a.D, a.H*a.D
+		r, wide, HD := newStream(fmt.Sprint("output gate", namedHeads(a))), a.Stride()+a.H*a.D, a.H*a.D
 		x := field{name: "x", width: wide, f: r.floats(M * wide), operand: true}
 		att := field{name: "att", width: HD, f: r.floats(M * HD), operand: true}
 		dout := field{name: "dout", width: HD, f: r.floats(M * HD), operand: true}
@@ -527,7 +527,7 @@ func checkOutputGate(s *subject) error {
 			{op: "OutputGateBackward", rows: []field{dout, att, x, dx}, run: apart},
 			{op: "OutputGateBackward", rows: []field{back, att, x, dx}, run: inPlace},
 		} {
-			rc.name = fmt.Sprintf("%s %+v", rc.op, a)
+			rc.name = fmt.Sprintf("%s %+v", rc.op, namedHeads(a))
 			if err := s.checkRows(rc, M); err != nil {
 				return err
 			}
@@ -539,7 +539,7 @@ func checkOutputGate(s *subject) error {
 func checkSplitGates(s *subject) error {
 	const M = 9
 	for _, a := range gatedShapes() {
-		r, wide := newStream(fmt.Sprint("split gates", a)), a.Stride()+a.H*a.D
+		r, wide := newStream(fmt.Sprint("split gates", namedHeads(a))), a.Stride()+a.H*a.D
 		x := field{name: "x", width: wide, f: r.floats(M * wide), operand: true}
 		into := x
 		into.inout = true
@@ -552,7 +552,7 @@ func checkSplitGates(s *subject) error {
 				c.b.JoinGates(in[0], in[1], a)
 			}},
 		} {
-			rc.name = fmt.Sprintf("%s %+v", rc.op, a)
+			rc.name = fmt.Sprintf("%s %+v", rc.op, namedHeads(a))
 			if err := s.checkRows(rc, M); err != nil {
 				return err
 			}

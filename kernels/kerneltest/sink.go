@@ -23,7 +23,7 @@ func sinkCases(M int) (list []sinkCase) {
 	shapes := append(gatedShapes(), kernels.AttentionShape{H: 17, K: 1, D: 7},
 		kernels.AttentionShape{H: 8, K: 1, D: 64})
 	for _, a := range shapes {
-		r := newStream(fmt.Sprint("sink", a))
+		r := newStream(fmt.Sprint("sink", namedHeads(a)))
 		k := sinkCase{AttentionShape: a, att: r.floats(M * a.H * a.D), dout: r.floats(M * a.H * a.D),
 			stats: r.floats(M * a.H * 2), sinks: r.floats(a.H)}
 		for i, inverse := range r.positive(M * a.H) {
@@ -53,7 +53,7 @@ func checkSink(s *subject) error {
 				c.b.Sink(in[0], in[0], in[1], c.floats("sinks", k.sinks), k.AttentionShape)
 			}},
 		} {
-			rc.op, rc.name = "Sink", fmt.Sprintf("Sink %+v", k.AttentionShape)
+			rc.op, rc.name = "Sink", fmt.Sprintf("Sink %+v", namedHeads(k.AttentionShape))
 			if err := s.checkRows(rc, M); err != nil {
 				return err
 			}
@@ -65,11 +65,11 @@ func checkSink(s *subject) error {
 func checkSinkBackward(s *subject) error {
 	const M = 19
 	for _, k := range sinkCases(M) {
-		r, HD := newStream(fmt.Sprint("sink backward", k.AttentionShape)), k.H*k.D
+		r, HD := newStream(fmt.Sprint("sink backward", namedHeads(k.AttentionShape))), k.H*k.D
 		dsinks := r.floats(k.H)
 		for _, place := range []bool{false, true} {
 			if err := s.checkGradient(gradientCase{
-				name: fmt.Sprintf("SinkBackward %+v in place %v", k.AttentionShape, place), op: "SinkBackward",
+				name: fmt.Sprintf("SinkBackward %+v in place %v", namedHeads(k.AttentionShape), place), op: "SinkBackward",
 				blocks: r.cuts(M, 9),
 				setup: func(c *call) func(lo, hi int, blocks []int32) {
 					ds, out, st := c.inout("dsinks", dsinks), c.operands("out", k.att), c.floats("stats", k.stats)

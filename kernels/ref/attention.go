@@ -6,11 +6,11 @@ import (
 	"exp/kernels"
 )
 
-// Attention sets out [M,H·D] to causal attention within packed sequences: rows
+// Attention sets out [M,H·D] to attention within packed sequences: rows
 // offsets[j] to offsets[j+1] are sequence j's own, and the first of sequences
 // groups[g] to groups[g+1] is the prefix of the others. For query row i and head h,
 // over the rows t ≤ i of its sequence, prefix included, counted from the sequence's
-// start, and with a window only those with i-t < Window:
+// start, and with a window only those with i-t < Window, or if Full over all rows t:
 //
 //	z[t]   = (chain over d of q[d]·k[t,d]) · Scale; with a cap, Cap·Tanh(z[t]/Cap)
 //	m      = max z
@@ -27,14 +27,16 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 	if len(out) != M*s.H*s.D || len(stats) != M*s.H*2 {
 		panic("ref: Attention: length mismatch")
 	}
+	s.CheckFull(len(groups))
 	e := make([]T, M)
 	for _, seq := range sequences(offsets, groups, M) {
 		for n := seq.prefix; n < seq.len(); n++ {
 			i := seq.row(n)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				z, from := e[:n+1], firstSeen(n, s)
-				for t := from; t <= n; t++ {
+				from, last := firstSeen(n, s), lastSeen(n, seq.len(), s)
+				z := e[:last+1]
+				for t := from; t <= last; t++ {
 					z[t] = cappedScore(T(chain(q, key(qkv, seq.row(t), h, s), 0)*T(s.Scale)), s.Cap)
 				}
 				m, inv := expSum(z, from)
@@ -42,7 +44,7 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 				stats[2*at], stats[2*at+1] = m, inv
 				o := out[at*s.D : (at+1)*s.D]
 				clear(o)
-				for t := from; t <= n; t++ {
+				for t := from; t <= last; t++ {
 					accumulate(o, z[t], value(qkv, seq.row(t), h, s))
 				}
 				for d := range o {
@@ -59,6 +61,22 @@ func firstSeen(n int, s kernels.AttentionShape) int {
 		return max(0, n+1-s.Window)
 	}
 	return 0
+}
+
+// lastSeen returns the last of T positions that a query at position n sees.
+func lastSeen(n, T int, s kernels.AttentionShape) int {
+	if s.Full {
+		return T - 1
+	}
+	return n
+}
+
+// seenFrom returns the first position, of those after a prefix, that sees position t.
+func seenFrom(t, prefix int, s kernels.AttentionShape) int {
+	if s.Full {
+		return prefix
+	}
+	return max(t, prefix)
 }
 
 // seenBefore returns one past the last of T positions that sees position t.
@@ -130,12 +148,13 @@ func accumulate[T Float](acc []T, a T, x []T) {
 //	dv[t,d] = chain of p[t]·dout[d]
 //
 // the last two over the sequences that see t, within a sequence the query heads that
-// share t's head, within a head the query rows, all ascending.
+// share t's head, within a head the query rows that see t, all ascending.
 func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
 	if len(dqkv) != len(qkv) || len(dout) != M*s.H*s.D || len(out) != len(dout) || len(stats) != M*s.H*2 {
 		panic("ref: AttentionBackward: length mismatch")
 	}
+	s.CheckFull(len(groups))
 	clear(dqkv)
 	for _, seq := range sequences(offsets, groups, M) {
 		for h := 0; h < s.H; h++ {
@@ -146,7 +165,7 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q, dq := head(qkv, i, h, s), head(dqkv, i, h, s)
-				for m := firstSeen(n, s); m <= n; m++ {
+				for m := firstSeen(n, s); m <= lastSeen(n, seq.len(), s); m++ {
 					t := seq.row(m)
 					k, v := key(qkv, t, h, s), value(qkv, t, h, s)
 					z, y := capped(T(chain(q, k, 0)*T(s.Scale)), s.Cap)

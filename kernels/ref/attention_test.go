@@ -67,6 +67,34 @@ func TestAttentionWindowKnown(t *testing.T) {
 	wantNear(t, "out of a branch", branch, out, 0)
 }
 
+func TestAttentionFullKnown(t *testing.T) {
+	// One head, D = 1, Scale 2; a row is [q k v]. Two sequences: rows 0-1 and row 2.
+	const ln3 = 1.0986122886681098
+	s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 2, Full: true}
+	qkv := []float64{
+		1, 5, 10,
+		0, 5 - ln3/2, 20,
+		1, 7, 30,
+	}
+	out, stats := zeros(3), zeros(6)
+	Attention(out, stats, qkv, []int32{0, 2, 3}, nil, s)
+	// Row 0 sees row 1 too: z = [10, 10-ln3], e = [1, 1/3], l = 4/3: out = (10 + 20/3)·3/4 = 12.5. Row 1: z = [0,0],
+	// l = 2, out = 15. Row 2 is alone.
+	wantNear(t, "out", out, []float64{12.5, 15, 30}, 1e-13)
+	wantNear(t, "stats", stats, []float64{10, 0.75, 0, 0.5, 14, 1}, 1e-13)
+	// dout = 1 for rows 0 and 1. Row 0: p = [3/4 1/4], delta = 12.5, dz = p·([10 20]-12.5)·2 = [-3.75 3.75],
+	// dq = -3.75·5 + 3.75·(5-ln3/2). Row 1: p = [1/2 1/2], delta = 15, dz = [-5 5], dq = -5·5 + 5·(5-ln3/2).
+	// dk = -3.75·1 - 5·0 and 3.75·1 + 5·0; dv = 3/4 + 1/2 and 1/4 + 1/2.
+	dqkv := zeros(9)
+	AttentionBackward(dqkv, []float64{1, 1, 0}, out, stats, qkv, []int32{0, 2, 3}, nil, s)
+	want := []float64{
+		-3.75 * ln3 / 2, -3.75, 1.25,
+		-5 * ln3 / 2, 3.75, 0.75,
+		0, 0, 0,
+	}
+	wantNear(t, "dqkv", dqkv, want, 1e-12)
+}
+
 func TestAttentionCapKnown(t *testing.T) {
 	// One head, D = 1. With cap 2·ln 3 the score (ln 3)² has Tanh(ln 3 / 2) = 1/2 and
 	// becomes ln 3.
@@ -147,6 +175,8 @@ func TestAttentionGradient(t *testing.T) {
 		{"cap", kernels.AttentionShape{H: 2, K: 2, D: 3, Cap: 1.5}, []int32{0, 6}, nil},
 		{"window, cap and prefixes", kernels.AttentionShape{H: 4, K: 2, D: 3, Window: 3, Cap: 2}, []int32{0, 3, 5, 5, 9, 10, 12, 12}, []int32{0, 4, 5, 7}},
 		{"prefixes", kernels.AttentionShape{H: 4, K: 2, D: 3}, []int32{0, 3, 5, 5, 9, 10, 12, 12}, []int32{0, 4, 5, 7}},
+		{"full", kernels.AttentionShape{H: 4, K: 2, D: 3, Full: true}, []int32{0, 1, 6, 6, 9}, nil},
+		{"full with a cap", kernels.AttentionShape{H: 2, K: 2, D: 3, Full: true, Cap: 1.5}, []int32{0, 6}, nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -208,6 +238,21 @@ func TestAttentionPanics(t *testing.T) {
 	wantPanic(t, "ref: AttentionBackward: length mismatch", func() {
 		AttentionBackward(x, x[:12], x[:11], x[:12], x, []int32{0, 3}, nil, s)
 	})
+	s.Full = true
+	wantPanic(t, "kernels: full attention has groups, whose sequences begin with a prefix", func() {
+		Attention(x[:12], x[:12], x, []int32{0, 2, 3}, []int32{0, 2}, s)
+	})
+	s.Window = 1
+	for _, both := range []struct {
+		forward  func(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape)
+		backward func(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape)
+	}{{Attention[float32], AttentionBackward[float32]}, {NewMixed().f.attention, NewMixed().f.attentionBackward}} {
+		y := make([]float32, 24)
+		wantPanic(t, "kernels: full attention has a window", func() { both.forward(y[:12], y[:12], y, []int32{0, 3}, nil, s) })
+		wantPanic(t, "kernels: full attention has a window", func() {
+			both.backward(y, y[:12], y[:12], y[:12], y, []int32{0, 3}, nil, s)
+		})
+	}
 	s.K = 3
 	wantPanic(t, "ref: query heads are not a multiple of key/value heads", func() {
 		Attention(x[:12], x[:12], x, []int32{0, 3}, nil, s)

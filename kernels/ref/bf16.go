@@ -138,13 +138,14 @@ func (f factors) matMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K 
 // attention is Attention with f's sums.
 func (f factors) attention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
+	s.CheckFull(len(groups))
 	z, v := make([]float32, M), make([]float32, M*s.D)
 	for _, seq := range sequences(offsets, groups, M) {
-		for last := seq.prefix; last < seq.len(); last++ {
-			n, i := last+1, seq.row(last)
+		for own := seq.prefix; own < seq.len(); own++ {
+			n, i := lastSeen(own, seq.len(), s)+1, seq.row(own)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				from := firstSeen(last, s)
+				from := firstSeen(own, s)
 				for t := from; t < n; t++ {
 					z[t] = cappedScore(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 					copy(v[t*s.D:], value(qkv, seq.row(t), h, s))
@@ -215,10 +216,11 @@ func byKeys(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
 func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32,
 	s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
+	s.CheckFull(len(groups))
 	clear(dqkv)
 	for _, seq := range sequences(offsets, groups, M) {
 		P, T, own := seq.prefix, seq.len(), seq.own
-		p, dz := make([]float32, own*T), make([]float32, own*T) // [query,key], 0 above the diagonal
+		p, dz := make([]float32, own*T), make([]float32, own*T) // [query,key], 0 for unseen keys
 		a, b := make([]float32, T), make([]float32, T)
 		for h := 0; h < s.H; h++ {
 			clear(p)
@@ -230,7 +232,8 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q := head(qkv, row, h, s)
-				for t := firstSeen(P+i, s); t <= P+i; t++ {
+				end := lastSeen(P+i, T, s) + 1
+				for t := firstSeen(P+i, s); t < end; t++ {
 					z, y := capped(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 					p[i*T+t] = Exp(z-m) * inv
 					dp := f.sum(do, value(qkv, seq.row(t), h, s), 0)
@@ -238,13 +241,13 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 				}
 				dq := head(dqkv, row, h, s)
 				for d := range dq {
-					for t := 0; t <= P+i; t++ {
+					for t := range end {
 						b[t] = 0
 						if t >= firstSeen(P+i, s) {
 							b[t] = key(qkv, seq.row(t), h, s)[d]
 						}
 					}
-					dq[d] = f.sum(dz[i*T:i*T+P+i+1], b[:P+i+1], 0)
+					dq[d] = f.sum(dz[i*T:i*T+end], b[:end], 0)
 				}
 			}
 			for t := range T {
@@ -252,7 +255,7 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 				for d := range s.D {
 					// Queries before t, queries of the prefix, and queries whose windows begin after
 					// t count as products 0.
-					first, end := max(t, P), seenBefore(t, T, s)
+					first, end := seenFrom(t, P, s), seenBefore(t, T, s)
 					lo := first / f.terms * f.terms
 					clear(a)
 					clear(b)
