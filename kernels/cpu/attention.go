@@ -18,7 +18,7 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.attention
 	g.qkv = floats(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.window, g.scale = C.long(window(s)), C.float(s.Scale)
+	g.window, g.full, g.scale = C.long(window(s)), full(s), C.float(s.Scale)
 	g.cap, g.inv_cap = caps(s)
 	return g
 }
@@ -29,6 +29,14 @@ func window(s kernels.AttentionShape) int {
 		return min(s.Window, math.MaxInt32)
 	}
 	return math.MaxInt32
+}
+
+// full is 1 if queries see what is behind them.
+func full(s kernels.AttentionShape) C.int {
+	if s.Full {
+		return 1
+	}
+	return 0
 }
 
 // caps returns the cap and its reciprocal, zeros without one.
@@ -89,11 +97,12 @@ func (b *Backend) grouping(offsets, groups kernels.Buffer, window int) grouping 
 // panels rounds n up to whole panels.
 func (b *Backend) panels(n int) int { return ceilDiv(n, int(b.k.nr)) * int(b.k.nr) }
 
-// Attention computes causal attention within each packed sequence.
+// Attention computes attention within each packed sequence.
 func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	s.CheckFull(groups.Len())
 	if b.tiles != nil {
 		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return
@@ -115,6 +124,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
+	s.CheckFull(groups.Len())
 	if b.tiles != nil {
 		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return

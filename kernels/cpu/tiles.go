@@ -239,7 +239,7 @@ func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.tile_attention
 	g.qkv = halves(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.window, g.scale = C.long(window(s)), C.float(s.Scale)
+	g.window, g.full, g.scale = C.long(window(s)), full(s), C.float(s.Scale)
 	g.cap, g.inv_cap = caps(s)
 	return g
 }

@@ -11,17 +11,31 @@ import (
 
 func attentionChecks() []check {
 	return []check{
-		{"Attention/shapes", checkAttentionShapes},
-		{"Attention/sequences", checkAttentionSequences},
-		{"Attention/infinite", checkAttentionInfinite},
-		{"Attention/tiny", checkAttentionTiny},
-		{"AttentionBackward", checkAttentionBackward},
+		{"Attention/shapes", on(packedBatches, checkAttentionShapes)},
+		{"Attention/sequences", on(packedBatches, checkAttentionSequences)},
+		{"Attention/infinite", on(packedBatches, checkAttentionInfinite)},
+		{"Attention/tiny", on(packedBatches, checkAttentionTiny)},
+		{"AttentionBackward", on(packedBatches, checkAttentionBackward)},
+		{"FullAttention/shapes", on(fullBatches, checkAttentionShapes)},
+		{"FullAttention/sequences", on(fullBatches, checkAttentionSequences)},
+		{"FullAttention/infinite", on(fullBatches, checkAttentionInfinite)},
+		{"FullAttention/tiny", on(fullBatches, checkAttentionTiny)},
+		{"FullAttention/backward", on(fullBatches, checkAttentionBackward)},
+		{"FullAttention/pages", checkFullPages},
 		{"AppendKV", checkAppendKV},
 		{"CopyPages", checkCopyPages},
 		{"PagedAttention/rows", checkPagedAttentionRows},
 		{"PagedAttention/window", checkPagedAttentionWindow},
 		{"PagedAttention/prefill", checkPrefill},
 	}
+}
+
+// batches lists batches, only small ones if short.
+type batches func(short bool) []packed
+
+// on is check f on some batches.
+func on(of batches, f func(s *subject, of batches) error) func(s *subject) error {
+	return func(s *subject) error { return f(s, of) }
 }
 
 // packed is a batch of packed sequences; groups are as Attention takes them.
@@ -89,6 +103,24 @@ func windowBatches(short bool) []packed {
 	return scaledScores(list)
 }
 
+// fullBatches have rows that see those behind them too, with heads of vision towers' sizes, and sequences that end
+// around the lanes, and around blocks of queries and of keys.
+func fullBatches(short bool) []packed {
+	list := []packed{
+		{kernels.AttentionShape{H: 1, K: 1, D: 1, Full: true}, []int{1}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 2, Full: true}, []int{1, 2, 3, 5, 7, 8, 9}, nil},
+		{kernels.AttentionShape{H: 3, K: 1, D: 5, Full: true}, []int{15, 1, 16, 17, 0, 31}, nil},
+		{kernels.AttentionShape{H: 2, K: 2, D: 16, Full: true}, []int{33, 1, 64}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 33, Full: true, Cap: 20}, []int{32, 50}, nil},
+		{kernels.AttentionShape{H: 2, K: 2, D: 72, Full: true}, []int{17, 33}, nil},
+		{kernels.AttentionShape{H: 1, K: 1, D: 80, Full: true}, []int{65}, nil},
+	}
+	if !short {
+		list = append(list, packed{kernels.AttentionShape{H: 1, K: 1, D: 24, Full: true, Cap: 4}, []int{97, 161}, nil})
+	}
+	return scaledScores(list)
+}
+
 // scaledScores sets the scale of each batch.
 func scaledScores(list []packed) []packed {
 	for i := range list {
@@ -104,6 +136,9 @@ func (p packed) String() string {
 	}
 	if p.shape.Window > 0 {
 		name += fmt.Sprintf(" window %d", p.shape.Window)
+	}
+	if p.shape.Full {
+		name += " full"
 	}
 	if p.shape.Cap > 0 {
 		name += fmt.Sprintf(" cap %v", p.shape.Cap)
@@ -158,8 +193,8 @@ func (p packed) attend(c *call, qkv []float32) {
 		c.ints("offsets", p.offsets()), p.groupsOf(c), a)
 }
 
-func checkAttentionShapes(s *subject) error {
-	for _, p := range packedBatches(s.short) {
+func checkAttentionShapes(s *subject, of batches) error {
+	for _, p := range of(s.short) {
 		qkv := p.qkv()
 		if err := s.compare("Attention", func(c *call) { p.attend(c, qkv) }); err != nil {
 			return fmt.Errorf("%v: %w", p, err)
@@ -169,10 +204,10 @@ func checkAttentionShapes(s *subject) error {
 }
 
 // checkAttentionSequences checks that a sequence alone gives what it gives in a
-// batch and after a prefix, and that NaN in a row reaches neither earlier rows nor
-// other sequences.
-func checkAttentionSequences(s *subject) error {
-	for _, p := range packedBatches(true) {
+// batch and after a prefix, and that NaN in a row reaches neither earlier rows, unless
+// they see it, nor other sequences.
+func checkAttentionSequences(s *subject, of batches) error {
+	for _, p := range of(true) {
 		qkv := p.qkv()
 		all, err := run(s.b, func(c *call) { p.attend(c, qkv) })
 		if err != nil {
@@ -235,7 +270,7 @@ func (p packed) notSeeing(m int) []int {
 		rows, prefix := p.sequence(j)
 		at := slices.Index(rows, m)
 		for n := prefix; n < len(rows); n++ {
-			if at < 0 || n < at || p.shape.Window > 0 && n-at >= p.shape.Window {
+			if at < 0 || n < at && !p.shape.Full || p.shape.Window > 0 && n-at >= p.shape.Window {
 				list = append(list, rows[n])
 			}
 		}
@@ -257,8 +292,8 @@ func (p packed) unseenBy(m int) []int {
 // checkAttentionInfinite compares both passes with an infinite value in an own row of
 // each sequence in turn: fast code may take such a sequence another way, and must
 // take the others of its group up where it left them.
-func checkAttentionInfinite(s *subject) error {
-	for _, p := range packedBatches(true) {
+func checkAttentionInfinite(s *subject, of batches) error {
+	for _, p := range of(true) {
 		M, a := p.rows(), p.shape
 		for j, n := range p.lengths {
 			if n == 0 {
@@ -287,9 +322,9 @@ func checkAttentionInfinite(s *subject) error {
 
 // checkAttentionTiny compares both passes where sums are so small that a class may
 // flush them: a zero must keep its sign.
-func checkAttentionTiny(s *subject) error {
+func checkAttentionTiny(s *subject, of batches) error {
 	const tiny = 0x1p-126
-	for _, p := range packedBatches(true) {
+	for _, p := range of(true) {
 		M, a := p.rows(), p.shape
 		qkv, dout := p.qkv(), newStream("dout"+p.String()).floats(M*a.H*a.D)
 		fwd, err := s.reference(func(c *call) { p.attend(c, qkv) })
@@ -320,8 +355,8 @@ func (p packed) back(c *call, qkv, dout []float32, fwd []result) {
 		c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), p.shape)
 }
 
-func checkAttentionBackward(s *subject) error {
-	for _, p := range packedBatches(s.short) {
+func checkAttentionBackward(s *subject, of batches) error {
+	for _, p := range of(s.short) {
 		M, a := p.rows(), p.shape
 		qkv := p.qkv()
 		// The forward pass of the reference, so that errors do not add up.
@@ -343,10 +378,10 @@ func checkAttentionBackward(s *subject) error {
 	return nil
 }
 
-// checkBackwardWindow checks that NaN in a row reach only the gradients of rows that see it
-// or that it sees.
+// checkBackwardWindow checks, with a window or if rows see those behind them, that NaN in a row reach only the
+// gradients of rows that see it or that it sees.
 func (s *subject) checkBackwardWindow(p packed, dout []float32, fwd []result, qkv []float32) error {
-	if p.shape.Window == 0 {
+	if p.shape.Window == 0 && !p.shape.Full {
 		return nil
 	}
 	clean, err := run(s.b, func(c *call) { p.back(c, qkv, dout, fwd) })
@@ -393,6 +428,29 @@ func (s *subject) checkBackwardApart(p packed, dout []float32, fwd []result, qkv
 	}
 	if err := same(rowsOf(got, p.rows(), upTo(n)), rowsOf(clean, p.rows(), upTo(n)), exactly); err != nil {
 		return fmt.Errorf("NaN in later sequences: %w", err)
+	}
+	return nil
+}
+
+// checkFullPages checks that rows which see all of their sequence have the results and stats of rows at its last
+// position in pages.
+func checkFullPages(s *subject) error {
+	for i, p := range fullBatches(true) {
+		full, err := run(s.b, func(c *call) { p.attend(c, p.qkv()) })
+		if err != nil {
+			return err
+		}
+		k, M := newCache(p, pageSizes()[i%len(pageSizes())]), p.rows()
+		for m, j := range k.seq {
+			k.pos[m] = int32(p.lengths[j] - 1)
+		}
+		paged, err := run(s.b, func(c *call) { k.decode(c, M) })
+		if err != nil {
+			return err
+		}
+		if err := same(full, paged[:2], exactly); err != nil {
+			return fmt.Errorf("%v is not PagedAttention at the last position: %w", k, err)
+		}
 	}
 	return nil
 }

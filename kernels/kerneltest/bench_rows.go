@@ -100,12 +100,16 @@ func eighths(M int) []int32 {
 
 // sequenceBenchmarks measure attention on 8 sequences of 256 tokens, and a
 // decode step of 64 sequences that have 192; and both with windows and with caps, and on 2
-// sequences of 1024 tokens, much longer than a window.
+// sequences of 1024 tokens, much longer than a window; and of rows that see those behind them,
+// as patches of an image.
 func sequenceBenchmarks() []benchmark {
 	const S, T, M = 8, 256, 8 * 256
 	a := kernels.AttentionShape{H: 4, K: 2, D: 64, Scale: 0.125}
-	windowed, capped := a, a
-	windowed.Window, capped.Cap = 64, 50
+	windowed, capped, full := a, a, a
+	windowed.Window, capped.Cap, full.Full = 64, 50, true
+	tower := kernels.AttentionShape{H: 4, K: 4, D: 72, Scale: 0.125}
+	fullTower := tower
+	fullTower.Full = true
 	stride := a.Stride()
 	r := benchStream("bench attention")
 	list := []benchmark{
@@ -120,6 +124,9 @@ func sequenceBenchmarks() []benchmark {
 	list = append(list, attentionBenchmarks(S, T, capped)...)
 	list = append(list, attentionBenchmarks(2, 1024, a)...)
 	list = append(list, attentionBenchmarks(2, 1024, windowed)...)
+	list = append(list, attentionBenchmarks(2, 1024, full)...)
+	list = append(list, attentionBenchmarks(1, 4096, tower)...)
+	list = append(list, attentionBenchmarks(1, 4096, fullTower)...)
 	return append(list, decodeBenchmarks(a, windowed, capped)...)
 }
 
@@ -131,6 +138,9 @@ func extras(a kernels.AttentionShape) string {
 	}
 	if a.Cap > 0 {
 		s += "/" + dimsOf("cap", a.Cap)
+	}
+	if a.Full {
+		s += "/full"
 	}
 	return s
 }
@@ -145,6 +155,9 @@ func attentionBenchmarks(S, T int, a kernels.AttentionShape) []benchmark {
 		seen := n
 		if a.Window > 0 {
 			seen = min(n, a.Window)
+		}
+		if a.Full {
+			seen = T
 		}
 		scoresMade += S * a.H * seen
 	}

@@ -61,8 +61,11 @@ func digests(t *testing.T, r kernels.Backend) string {
 	s.itself = true
 	for _, c := range checks() {
 		part = ""
-		if strings.Contains(c.name, "adjusted") {
+		switch {
+		case strings.Contains(c.name, "adjusted"):
 			part = " adjusted"
+		case strings.HasPrefix(c.name, "FullAttention"):
+			part = " full"
 		}
 		if err := s.check(c, known); err != nil {
 			t.Fatalf("%s: %s: %v", r.Class(), c.name, err)

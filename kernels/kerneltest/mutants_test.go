@@ -89,6 +89,20 @@ func TestFindsMutants(t *testing.T) {
 			}
 			r.Attention(out, stats, qkv, offsets, groups, s)
 		}}},
+		{"full attention sees no row behind", "FullAttention/pages", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			s.Full = false
+			r.Attention(out, stats, qkv, offsets, groups, s)
+		}}},
+		{"full attention sees all sequences", "FullAttention/sequences", false, mutant{Backend: r, attention: func(out, stats, qkv, _, groups kernels.Buffer, s kernels.AttentionShape) {
+			r.Attention(out, stats, qkv, kernels.Host([]int32{0, int32(qkv.Len() / s.Stride())}), groups, s)
+		}}},
+		{"the backward pass sees all sequences", "FullAttention/backward", false, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, _, groups kernels.Buffer, s kernels.AttentionShape) {
+			r.AttentionBackward(dqkv, dout, out, stats, qkv, kernels.Host([]int32{0, int32(qkv.Len() / s.Stride())}), groups, s)
+		}}},
+		{"the backward pass sees no row behind", "FullAttention/backward", true, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+			s.Full = false
+			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+		}}},
 		{"a part that turns is paired across the head", "Rope", true, mutant{Backend: r, rope: func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 			old := append([]float32(nil), f(qkv)...)
 			r.Rope(qkv, cos, sin, pos, s, inverse)

@@ -69,8 +69,8 @@ func checkSinkBackward(s *subject) error {
 		dsinks := r.floats(k.H)
 		for _, place := range []bool{false, true} {
 			if err := s.checkGradient(gradientCase{
-				name: fmt.Sprintf("SinkBackward %+v in place %v", namedHeads(k.AttentionShape), place), op: "SinkBackward",
-				blocks: r.cuts(M, 9),
+				name: fmt.Sprintf("SinkBackward %+v in place %v", namedHeads(k.AttentionShape), place),
+				op:   "SinkBackward", blocks: r.cuts(M, 9),
 				setup: func(c *call) func(lo, hi int, blocks []int32) {
 					ds, out, st := c.inout("dsinks", dsinks), c.operands("out", k.att), c.floats("stats", k.stats)
 					sinks, datt := c.floats("sinks", k.sinks), c.inoutOperands("datt", k.dout)

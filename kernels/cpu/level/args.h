@@ -292,6 +292,7 @@ struct attention_args {
 	float *out, *stats, *dqkv; const float *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride, window; // window: positions that a query sees; without one, the longest sequence
+	int full; // a query sees all of its sequence, which has no prefix
 	float scale, cap, inv_cap; // cap: 0 for none
 	// For paged attention.
 	float *keys, *values; const int32_t *table, *seq, *pos, *slots; // slots: as append_args; or null
@@ -391,6 +392,7 @@ struct tile_attention_args {
 	uint16_t *out, *dqkv; float *stats; const uint16_t *qkv, *dout, *aout; const int32_t *offsets, *groups, *order;
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride, window; // see attention_args
+	int full;
 	float scale, cap, inv_cap;
 	// For paged attention.
 	uint16_t *keys, *values; const int32_t *table, *seq, *pos, *slots;

@@ -1,4 +1,4 @@
-// attention.h: causal attention over packed sequences, forward and backward.
+// attention.h: attention over packed sequences, forward and backward.
 
 // cap_scores turns n scores, laid out as in softmax_row, into cap·Tanh(z·scale/cap). Lanes past n
 // in the last vector get undefined values.
@@ -92,6 +92,20 @@ INLINE void causal_rows(const float *w, long panel, const float *b, long T, floa
 	}
 }
 
+// full_rows computes and scales, for R rows that see all of n keys,
+//	c[i] = chain over t of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
+// with w's rows in panels `panel` long.
+INLINE void full_rows(const float *w, long panel, const float *b, long T, float *c, long ldc, long R, long d, long n,
+	const float *scale) {
+	for (long j = 0; j < d; j += NR) {
+		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
+		const long ld = d - j >= NR ? ldc : NR;
+		rows_tiles[R](w, panel, b + j * T, cj, ld, n, FROM_ZERO, 0, 0, 0, 0, 0);
+		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
+	}
+	for (long i = 0; scale && i < R; i++) scale_row(c + i * ldc, d, scale[i]);
+}
+
 // A unit of attention is a group of sequences × one key/value head. The rows of the
 // group's first sequence are the prefix of the others, its branches, and come before their
 // own rows: row t of a branch is row t of the group if t < prefix, else row at + t.
@@ -162,13 +176,14 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 					const long base = first_seen(i0, g->window) / NR * NR; // positions count from here
 					float inv[MR];
 					put_panels(q, R, rows + i0 * ld + h * d, ld, R, d);
-					scores(q, R * NR, kt + base * d, z, R * NR, R, d, i0 + R - base);
+					scores(q, R * NR, kt + base * d, z, R * NR, R, d, end_seen(i0 + R - 1, x.T, g->full) - base);
 					for (long i = 0; i < R; i++) {
 						float *st = g->stats + ((x.at + i0 + i) * g->h + h) * 2;
-						st[1] = inv[i] = 1.0f / softmax_scores(z + i * NR, R * NR, first_seen(i0 + i, g->window) - base, i0 + i + 1 - base,
-							g->scale, g->cap, g->inv_cap, &st[0]);
+						st[1] = inv[i] = 1.0f / softmax_scores(z + i * NR, R * NR, first_seen(i0 + i, g->window) - base,
+							end_seen(i0 + i, x.T, g->full) - base, g->scale, g->cap, g->inv_cap, &st[0]);
 					}
-					causal_rows(z, R * NR, v + base * NR, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0 - base, R, d, g->window, inv);
+					if (g->full) full_rows(z, R * NR, v, T, g->out + (x.at + i0) * ldo + h * d, ldo, R, d, x.T, inv);
+					else causal_rows(z, R * NR, v + base * NR, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0 - base, R, d, g->window, inv);
 				}
 		}
 	}
@@ -178,12 +193,12 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 #define QUERY_BLOCK 96
 
 // key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1, at least one of which
-// sees the last key,
+// sees the last key, and if full all of which see all keys,
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.
 INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
-	long window, enum tile_init init) {
-	const int causal = t0 >= i0;
+	long window, int full, enum tile_init init) {
+	const int causal = t0 >= i0 && !full;
 	const long from = causal ? t0 - i0 : 0, first = i0 + from;
 	const float *a = w + t0 / NR * QUERY_BLOCK * NR + t0 % NR + from * NR;
 	// Queries before `seen` see the first key, queries before `last` the last one.
@@ -282,11 +297,12 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 					for (long n = 0; n < strips; n++) {
 						const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
 						const long first = first_seen(b0 + i0, g->window) / NR * NR, at = (first - base) * QUERY_BLOCK + i0 * NR;
-						scores(q + i0 * NR, panel, kt + first * d, p + at, panel, R, d, b0 + i0 + R - first);
-						scores(dout + i0 * NR, panel, vt + first * d, dz + at, panel, R, d, b0 + i0 + R - first);
+						const long keys = end_seen(b0 + i0 + R - 1, T, g->full) - first;
+						scores(q + i0 * NR, panel, kt + first * d, p + at, panel, R, d, keys);
+						scores(dout + i0 * NR, panel, vt + first * d, dz + at, panel, R, d, keys);
 						for (long i = i0; i < i0 + R; i++) {
 							const float *st = g->stats + ((x.at + b0 + i) * g->h + h) * 2;
-							const long from = first_seen(b0 + i, g->window) - base, n = b0 + i + 1 - base;
+							const long from = first_seen(b0 + i, g->window) - base, n = end_seen(b0 + i, T, g->full) - base;
 							vf sum = v_zero();
 							for (long j = 0; j < d; j += LANES) {
 								const int n = d - j < LANES ? (int)(d - j) : LANES;
@@ -295,13 +311,15 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 							if (g->cap > 0) score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 1);
 							else score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 0);
 						}
-						causal_rows(dz + i0 * NR, panel, k + base * NR, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0 - base, R, d, g->window, 0);
+						if (g->full) full_rows(dz + i0 * NR, panel, k, longest, dq0 + (b0 + i0) * ld + h * d, ld, R, d, T, 0);
+						else causal_rows(dz + i0 * NR, panel, k + base * NR, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0 - base, R, d, g->window, 0);
 					}
-					for (long t0 = seen, t1; t0 < b1; t0 = t1) {
-						t1 = key_tile_end(t0, b0, b1, g->window);
-						const enum tile_init init = h == w.kv * group && t0 >= b0 ? FROM_ZERO : FROM_C;
-						key_rows(dz, q, dk + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, init);
-						key_rows(p, dout, dv + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, init);
+					const long edge = g->full ? 0 : b0; // no earlier block has queries that see keys from there on
+					for (long t0 = seen, t1, end = end_seen(b1 - 1, T, g->full); t0 < end; t0 = t1) {
+						t1 = key_tile_end(t0, edge, end, g->window);
+						const enum tile_init init = h == w.kv * group && (g->full ? b0 == 0 : t0 >= b0) ? FROM_ZERO : FROM_C;
+						key_rows(dz, q, dk + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, g->full, init);
+						key_rows(p, dout, dv + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, g->full, init);
 					}
 				}
 			if (s > w.first) put_gradients(dq0 + heads, ld, g->kv * d, dk, dv, d, P, T);

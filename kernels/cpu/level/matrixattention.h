@@ -58,8 +58,9 @@ static void matrix_attention_rare(const struct tile_attention_args *g, const str
 			struct running s;
 			start_running(&s);
 			memset(o, 0, d * sizeof *o);
-			for (long from = first_seen(i, g->window), t0 = from / MATRIX_KEYS * MATRIX_KEYS; t0 <= i; t0 += MATRIX_KEYS) {
-				const long first = from > t0 ? from - t0 : 0, end = i + 1 - t0 < MATRIX_KEYS ? i + 1 - t0 : MATRIX_KEYS;
+			const long last = end_seen(i, w.T, g->full);
+			for (long from = first_seen(i, g->window), t0 = from / MATRIX_KEYS * MATRIX_KEYS; t0 < last; t0 += MATRIX_KEYS) {
+				const long first = from > t0 ? from - t0 : 0, end = last - t0 < MATRIX_KEYS ? last - t0 : MATRIX_KEYS;
 				memset(z, 0, sizeof z);
 				for (long t = first; t < end; t++) z[t] = matrix_dot1(w.q + i * ld_ + h * d, key_row(w, t0 + t, ld_), d);
 				take_keys(&s, z, o, d, first, end, g);
@@ -95,15 +96,16 @@ static void matrix_attention(const struct tile_attention_args *g, long lo, long 
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) {
-					const long keys = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
-					n = T < keys ? T - i0 : keys - i0;
+					const long last = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
+					const long keys = g->full ? T : last;
+					n = T < last ? T - i0 : last - i0;
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long i = 0; i < n; i++) start_running(&rows[i]);
 					memset(o, 0, BLOCK * Dp * sizeof *o);
 					for (long t = base; t < keys; t += MATRIX_KEYS) {
 						matrix_sums(q, kc + t / BLOCK * ds * STEP, z, MATRIX_KEYS, ds, n, BLOCK, 1);
 						for (long i = 0; i < n; i++)
-							take_keys(&rows[i], z + i * MATRIX_KEYS, o + i * Dp, d, first_seen(i0 + i, g->window) - t, i0 + i + 1 - t, g);
+							take_keys(&rows[i], z + i * MATRIX_KEYS, o + i * Dp, d, first_seen(i0 + i, g->window) - t, end_seen(i0 + i, T, g->full) - t, g);
 						rows32(p, z, 0, MATRIX_KEYS, n, MATRIX_KEYS, 0);
 						for (long c = 0; c < d; c += BLOCK)
 							matrix_sums(p, vp + (c / BLOCK * ts + t / BLOCK) * STEP, o + c, Dp, 1, n, d - c, 0);

@@ -1,4 +1,4 @@
-// tileattention.h: causal attention over packed sequences in class "cpu/bf16", forward
+// tileattention.h: attention over packed sequences in class "cpu/bf16", forward
 // and backward.
 //
 // BLOCK query rows go against BLOCK keys at a time. Keys that a row must not see are
@@ -85,12 +85,12 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 	const long d = g->d, ldo = g->h * d, ld_ = g->stride;
 	for (long h = 0; h < g->h / g->kv; h++)
 		for (long i = w.prefix; i < w.T; i++) {
-			const long from = first_seen(i, g->window);
-			for (long t = from; t <= i; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
+			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full);
+			for (long t = from; t < end; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
 			float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
-			st[1] = 1.0f / softmax_scores(z, NR, from, i + 1, g->scale, g->cap, g->inv_cap, &st[0]);
+			st[1] = 1.0f / softmax_scores(z, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
 			for (long c = 0; c < d; c++)
-				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, from, i + 1, 0) * st[1]);
+				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, from, end, 0) * st[1]);
 		}
 }
 
@@ -131,14 +131,15 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) { // rows of a block see as many steps of keys
-					const long keys = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
-					n = T < keys ? T - i0 : keys - i0;
+					const long last = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
+					const long keys = g->full ? round_up(T, BLOCK) : last;
+					n = T < last ? T - i0 : last - i0;
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long t = base; t < keys; t += BLOCK)
 						block_sums(q, kc + t / BLOCK * ds * STEP, z + t - base, Zp, ds, n, T - t, 1);
 					for (long i = 0; i < n; i++) {
 						float *zi = z + i * Zp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
-						const long from = first_seen(i0 + i, g->window) - base, end = i0 + i + 1 - base;
+						const long from = first_seen(i0 + i, g->window) - base, end = end_seen(i0 + i, T, g->full) - base;
 						st[1] = 1.0f / softmax_scores(zi, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
 						memset(zi, 0, from / NR * NR * sizeof *zi);
 						for (long t = end; t < keys - base; t++) zi[t] = 0;
@@ -218,14 +219,14 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 	for (long h = 0; h < g->h / g->kv; h++) {
 		const bf16 *q = w.q + h * d, *dout = g->dout + w.at * ldo + (w.head + h) * d;
 		for (long i = w.prefix; i < w.T; i++) {
-			const long from = first_seen(i, g->window);
+			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full);
 			const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
-			for (long t = from; t <= i; t++) grads1(p + t, dz + t, g, w, h, i, t, delta);
+			for (long t = from; t < end; t++) grads1(p + t, dz + t, g, w, h, i, t, delta);
 			for (long c = 0; c < d; c++)
-				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, i + 1, 0));
+				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, end, 0));
 		}
 		for (long t = 0; t < w.T; t++) {
-			const long first = t > w.prefix ? t : w.prefix, end = w.T - t < g->window ? w.T : t + g->window;
+			const long first = t > w.prefix && !g->full ? t : w.prefix, end = w.T - t < g->window ? w.T : t + g->window;
 			for (long i = first; i < end; i++) grads1(p + i, dz + i, g, w, h, i, t, row_delta(g, (w.at + i) * ldo + (w.head + h) * d));
 			for (long c = 0; c < d; c++) {
 				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, end, dk[t * line + c]);
@@ -238,12 +239,12 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
 // the scores' gradients and the probabilities. They are 0 for keys that a row does not see,
-// past the diagonal or before key `unseen` (for row 0, counted from the block's first key),
-// and in rows outside from..n. Rows of stats are line apart.
+// past the diagonal, or without one past `keys`, or before key `unseen` (for row 0, counted from
+// the block's first key), and in rows outside from..n. Rows of stats are line apart.
 INLINE void score_gradients(float *z, float *dp, const struct scaling by, const float *stats, long line, const float *delta,
-	long from, long n, int diagonal, long unseen, const int capped) {
+	long from, long n, int diagonal, long keys, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
-		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : BLOCK, hidden = unseen + i;
+		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : keys, hidden = unseen + i;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
 			if (j < seen && hidden < j + LANES) {
@@ -334,16 +335,18 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 					// Rows of block b see keys from block first_block[b] on.
 					long first_block[QUERY_BLOCKS];
 					for (long b = 0; b < b1 - b0; b++) first_block[b] = first_seen(i00 + b * BLOCK + (b == 0 ? from : 0), g->window) / BLOCK;
-					for (long tb = first_block[0]; tb < b1; tb++) {
-						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 ? tb - b0 : 0;
+					const long end_block = g->full ? qs : b1;
+					for (long tb = first_block[0]; tb < end_block; tb++) {
+						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 && !g->full ? tb - b0 : 0;
 						long end = first;
 						for (; end < b1 - b0 && first_block[end] <= tb; end++) {
 							const long b = end, left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
+							const int diagonal = tb == b0 + b && !g->full;
 							const long unseen = i00 + b * BLOCK + 1 - g->window - tb * BLOCK;
 							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 1);
-							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, tb == b0 + b, unseen, 0);
+							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, diagonal, keys, unseen, 1);
+							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, diagonal, keys, unseen, 0);
 							// Now z holds dz and dp holds p.
 							rows32(dzr + (b * ts + tb - first_block[0]) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
@@ -358,7 +361,7 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 					for (long b = 0; b < b1 - b0; b++) {
 						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK, tb = first_block[b];
 						for (long c = 0; c < d; c += BLOCK)
-							block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, b0 + b + 1 - tb, n, d - c, 1);
+							block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, (g->full ? qs : b0 + b + 1) - tb, n, d - c, 1);
 						for (long i = b == 0 ? from : 0; i < n; i++)
 							for (long j = 0; j < d; j += LANES)
 								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);

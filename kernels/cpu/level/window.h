@@ -5,6 +5,9 @@
 // first_seen returns the first position that position i sees.
 INLINE long first_seen(long i, long window) { return i < window ? 0 : i + 1 - window; }
 
+// end_seen returns one past the last of T positions that position i sees.
+INLINE long end_seen(long i, long T, int full) { return full ? T : i + 1; }
+
 // window_strips is strip_count with strips of at most window rows.
 INLINE long window_strips(long m, long window) { return window < MR ? (m + window - 1) / window : strip_count(m); }
 
