@@ -1,8 +1,8 @@
-// Package vision computes the features of images that a language model reads: the frozen vision towers of Qwen2-VL
+// Package vision computes the features of images that a language model reads: the vision towers of Qwen2-VL
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
 // (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
-// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, written in operations of
-// package kernels. It neither trains a tower nor reads videos.
+// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, and their gradients. It is
+// written in operations of package kernels, and does not read videos.
 //
 // Dims:
 //

@@ -46,6 +46,9 @@ type pass struct {
 	scaling          scaling
 
 	whole, windows segments
+
+	// ordered computes attention instead of pages, in a backward pass; nil in others.
+	ordered *ordered
 }
 
 // newPass returns a pass over an image of rows × columns patches, without memory.
@@ -274,9 +277,12 @@ func (x *pass) attention(l int) {
 	if c.has().turned {
 		x.be.Rope(x.qkv, x.cos, x.sin, x.at, c.attention(), false)
 	}
-	if c.windowed(l) {
+	switch {
+	case x.ordered != nil:
+		x.ordered.attend(x, c.windowed(l))
+	case c.windowed(l):
 		x.attend(&x.windows)
-	} else {
+	default:
 		x.attend(&x.whole)
 	}
 }
