@@ -39,7 +39,7 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	}
 	b := &Backbone{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
 	b.rank, b.size = partOn(be)
-	b.tensors, _ = Layout(c, Heads{LM: lm})
+	b.tensors, _ = Layout(c.WithoutTower(), Heads{LM: lm})
 	if err := b.allocate(); err != nil {
 		return nil, err
 	}

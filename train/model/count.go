@@ -187,7 +187,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 	if operand == kernels.F32 {
 		operand = dtype
 	}
-	tensors, _ := Layout(c, Heads{LM: lm})
+	tensors, _ := Layout(c.WithoutTower(), Heads{LM: lm})
 	n := 0
 	for _, t := range tensors {
 		if t.vector() {
