@@ -286,7 +286,7 @@ func (r *reinforcement) newCopy(be kernels.Backend, parts *train.Parts, owned *c
 	if err != nil {
 		return nil, err
 	}
-	if parts.Copy, err = model.NewBackbone(be, c, true, kernels.F32); err != nil {
+	if parts.Copy, err = model.NewCopy(be, c); err != nil {
 		return nil, err
 	}
 	owned.add(parts.Copy.Close)

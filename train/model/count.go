@@ -241,7 +241,8 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 // LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
 func (c Config) LongestFill(size int) int {
 	W := c.OutputWidth()
-	most := max(int(min(c.Vocab, rowsAtATime(c.Width))*c.Width), int(min(c.Vocab, rowsAtATime(W))*W))
+	most := max(int(min(c.Vocab, rowsAtATime(c.Width))*c.Width), int(min(c.Vocab, rowsAtATime(W))*W),
+		min(c.TowerLen(), fillElems))
 	if W := c.layersWidth(); W > 0 {
 		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
 	}

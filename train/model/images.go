@@ -56,17 +56,20 @@ type ImageError struct{ Err error }
 func (e *ImageError) Error() string { return "image: " + e.Err.Error() }
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower and
-// the images are no LearningImages: they would have features of other weights.
+// SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower
+// and the images are no LearningImages: they would have features of other weights.
 func (m *Model) SetImages(x Images) {
 	m.images = x
-	if m.base != nil || len(m.Config.Tower) == 0 {
+	if !m.HoldsTower() {
 		return
 	}
 	if m.learning() == nil {
 		panic("model: the model holds a vision tower, which its images do not come from")
 	}
 	m.learning().Refresh()
+	if m.base != nil {
+		m.base.images = append(m.base.images, m.learning())
+	}
 }
 
 // ReadsImages reports whether models of configuration c read images.

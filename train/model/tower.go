@@ -46,13 +46,86 @@ func (x *layout) tower(c Config) {
 	}
 }
 
-// learning returns the images if the model has the weights of their features, else nil.
+// HoldsTower reports whether the weights of the vision tower are the model's, or those of the copy that it is on
+// (NewCopy). Its images are then LearningImages.
+func (m *Model) HoldsTower() bool {
+	if m.base != nil {
+		return m.base.tower.buf.Len() > 0
+	}
+	return len(m.Config.Tower) > 0
+}
+
+// TowerGroup returns the weights of group i of Config.Tower, its tensors one after another, and their gradients, empty
+// unless the model trains them. It panics unless the model holds them.
+func (m *Model) TowerGroup(i int) (weights, grads kernels.Buffer) {
+	group := m.Config.Tower[i]
+	first, last := group[0].Name, group[len(group)-1].Name
+	if m.base != nil {
+		return m.base.tower.span(first, last), grads
+	}
+	if m.trainable {
+		grads = m.grads.span(first, last)
+	}
+	return m.params.span(first, last), grads
+}
+
+// learning returns the images if the model holds the weights of their features, else nil.
 func (m *Model) learning() LearningImages {
-	if m.base != nil || len(m.Config.Tower) == 0 {
+	if !m.HoldsTower() {
 		return nil
 	}
 	x, _ := m.images.(LearningImages)
 	return x
+}
+
+// TowerLen returns how many elements of an arena the vision tower takes.
+func (c Config) TowerLen() int {
+	x := &layout{}
+	x.tower(c)
+	x.group()
+	return x.n
+}
+
+// NewCopy is NewBackbone for a copy of weights that change, with an output projection and, if it learns, the vision
+// tower. Set it by Fills, then call Refresh.
+func NewCopy(be kernels.Backend, c Config) (*Backbone, error) {
+	b, err := NewBackbone(be, c, true, kernels.F32)
+	if err != nil || len(c.Tower) == 0 {
+		return b, err
+	}
+	x := &layout{}
+	x.tower(c)
+	x.group()
+	buf, err := be.Alloc(be.Float(), x.n)
+	if err != nil {
+		b.Close()
+		return nil, &kernels.RoomError{Part: kernels.WeightRoom, Err: err}
+	}
+	b.owned = append(b.owned, buf)
+	b.tower = newArena(buf, x.tensors, []Span{{Hi: x.n, Whole: true}})
+	return b, nil
+}
+
+// towerFills returns the steps that set a copy's vision tower, some elements at a time.
+func (b *Backbone) towerFills() (list []Fill) {
+	n := b.tower.buf.Len()
+	if n == 0 {
+		return nil
+	}
+	tensors, _ := Layout(b.Config, Heads{LM: b.LM})
+	from := tensors[len(tensors)-len(b.tower.tensors)].off
+	for lo := 0; lo < n; lo += fillElems {
+		part := b.tower.buf.Slice(lo, min(lo+fillElems, n))
+		list = append(list, Fill{from + lo, from + lo + part.Len(), func(x kernels.Buffer) { b.be.Copy(part, x) }})
+	}
+	return list
+}
+
+// Refresh tells the images of the models on a copy that their tower has changed. Call it after Fills.
+func (b *Backbone) Refresh() {
+	for _, x := range b.images {
+		x.Refresh()
+	}
 }
 
 // trainsTower reports whether the model has gradients of a vision tower.
