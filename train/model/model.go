@@ -92,8 +92,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 		panic("model: adapters need a Backbone")
 	}
 	m := &Model{Config: c, Heads: h, be: be, trainable: trainable}
-	m.shownGrads.room = gradientBytes
-	m.shownGrads.clear()
+	m.shownGrads.room = GradientBytes
 	return m, m.allocate()
 }
 

@@ -137,9 +137,9 @@ type imagePart struct {
 	from, n int
 }
 
-// gradientBytes bounds the gradients of features that wait for their images' backward passes, in the host's memory. It
+// GradientBytes bounds the gradients of features that wait for their images' backward passes, in the host's memory. It
 // decides which passes an image gets, and so enters results.
-const gradientBytes = 256 << 20
+const GradientBytes = 256 << 20
 
 // featureGradients are gradients of features, summed over the rows that show an image, in the order of the rows. An
 // image's backward pass takes as long as 2 to 3 forward ones, so it is taken once for all rows of a slice: when the
@@ -160,7 +160,8 @@ type featureGradient struct {
 
 // clear drops all gradients.
 func (x *featureGradients) clear() {
-	x.held, x.list, x.place = 0, nil, map[int32]int{}
+	x.held, x.list = 0, nil
+	clear(x.place)
 }
 
 // of returns the gradient of an image's features, zero at first.
@@ -174,6 +175,9 @@ func (m *Model) gradientOf(im Image) []float32 {
 		m.towerBackward()
 	}
 	x.held += 4 * n
+	if x.place == nil {
+		x.place = map[int32]int{}
+	}
 	x.place[im.First] = len(x.list)
 	x.list = append(x.list, featureGradient{im, make([]float32, n)})
 	return x.list[len(x.list)-1].d

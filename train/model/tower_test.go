@@ -161,11 +161,11 @@ func TestTowerGradientsOfMicroBatches(t *testing.T) {
 		return hostOf(be, m.Grads()), x.passes
 	}
 	first := int32(c.Vocab)
-	whole, passes := run(gradientBytes, 0)
+	whole, passes := run(GradientBytes, 0)
 	if want := []int32{first, first + 6, first + 8}; !slices.Equal(passes, want) {
 		t.Errorf("backward passes of images %v, want %v", passes, want)
 	}
-	cut, again := run(gradientBytes, 0, 2, 3)
+	cut, again := run(GradientBytes, 0, 2, 3)
 	if !slices.Equal(whole, cut) || !slices.Equal(passes, again) {
 		t.Error("micro-batches change gradients")
 	}
