@@ -347,6 +347,14 @@ struct attention_backward_args {
 
 #define matrix_attention_args attention_args
 #define panel_attention_args attention_args
+#define full_attention_args attention_args
+#define full_attention_dq_args attention_backward_args
+#define full_attention_dkv_args attention_backward_args
+#define tile_full_attention_args attention_args
+#define tile_full_attention_dq_args attention_backward_args
+#define tile_full_attention_dkv_args attention_backward_args
+#define matrix_full_attention_args attention_args
+#define panel_full_attention_args attention_args
 #define wgmma_attention_64_args attention_args
 #define wgmma_attention_128_args attention_args
 #define WGMMA_ATTENTION_SHARED (1024 + 2 * 16 * 1024 + 4 * (32 * 1024 + 16)) // bytes that a launch gives a block
@@ -369,6 +377,11 @@ struct matrix_attention_backward_args {
 #define matrix_attention_dv_args matrix_attention_backward_args
 #define panel_attention_dq_args matrix_attention_backward_args
 #define panel_attention_dkv_args matrix_attention_backward_args
+#define matrix_full_attention_dq_args matrix_attention_backward_args
+#define matrix_full_attention_dk_args matrix_attention_backward_args
+#define matrix_full_attention_dv_args matrix_attention_backward_args
+#define panel_full_attention_dq_args matrix_attention_backward_args
+#define panel_full_attention_dkv_args matrix_attention_backward_args
 #define wgmma_attention_dq_64_args matrix_attention_backward_args
 #define wgmma_attention_dq_128_args matrix_attention_backward_args
 #define wgmma_attention_dkv_64_args matrix_attention_backward_args

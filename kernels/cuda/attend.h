@@ -8,6 +8,8 @@
 // Products of rows and columns are sums over channels: thread x of a half warp has columns x, x+16, x+32 and
 // x+48, so it also is lane x of a lane sum over columns. Products become weights, in shared memory. Sums of
 // weighted columns take the columns in order: thread x has channels 4·x to 4·x+3 of each 64.
+//
+// Where FULL is 1, rows see all of their sequence, which has no prefix and no window.
 #include "matrix.h"
 #include "sequence.h"
 
@@ -279,6 +281,9 @@ INLINE struct part part_of(struct packing p, long j, long g, int first) {
 	return x;
 }
 
+// keys_of is one past the last position that a row of a part sees.
+DEVICE int keys_of(struct part x) { return FULL ? x.seq.own : x.n + x.hi - x.lo; }
+
 // EACH_PART goes over the sequences j that have rows of a block whose first is `row`.
 #define EACH_PART(p, j, row)                                                                       \
 	for (long j = last_at_most((p).offsets, (p).S, row); j < (p).S && (p).offsets[j] < (row) + ATTEND_ROWS; j++)
@@ -305,8 +310,10 @@ INLINE void cap_scores(float *z, int per, struct attention_shape s) {
 	}
 }
 
-// sees reports whether the query at position n sees the key at t.
-DEVICE int sees(struct attention_shape s, int n, int t) { return t <= n && (s.window == 0 || n - t < s.window); }
+// sees reports whether the query at position n sees the key at t. Some row sees keys up to `end`.
+DEVICE int sees(struct attention_shape s, int n, int t, int end) {
+	return FULL ? t < end : t <= n && (s.window == 0 || n - t < s.window);
+}
 
 // attend computes a block's rows. Row i of a thread has position n+i and is head at+i·step of the output; the
 // thread has `count` of them. The first round finds the largest scores, and the others compute them again.
@@ -324,7 +331,7 @@ INLINE void attend(struct attend_room *room, int per, struct view v, int n, int 
 				const int column = t + column_of_thread() + j * LANES;
 				EACH_ROW(i) {
 					float *const own = z + i * PITCH + j * LANES;
-					const int seen = i < count && sees(v.s, n + i, column);
+					const int seen = i < count && sees(v.s, n + i, column, v.hi);
 					if (d < 0) {
 						if (seen) m[i] = larger(m[i], *own);
 						continue;
@@ -363,7 +370,7 @@ BLOCK_KERNEL(NAME(attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 		const struct part x = part_of(a.p, j, group_of(a.p, j), first);
 		struct view v;
 		if (x.lo >= x.hi) continue;
-		v.hi = x.n + x.hi - x.lo;
+		v.hi = keys_of(x);
 		v.queries = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), query_at(s, 0, h));
 		v.keys = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), key_at(s, 0, kv));
 		v.values = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), value_at(s, 0, kv));
@@ -376,6 +383,7 @@ BLOCK_KERNEL(NAME(attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 	}
 }
 
+#if !FULL
 // joins reports whether a block takes row m, not the first of a chunk, with the one before: they are of one sequence,
 // and no position between their windows is unseen, because its page may be none.
 INLINE int joins(const struct paged_attention_args *a, int m, int chunk) {
@@ -419,6 +427,8 @@ BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 	attend(room, 1, v, there ? a.pos[mine] : 0, there, mine * s.H + kv * share + g + row % heads, 0);
 }
 
+#endif
+
 // What one key takes from one query: its probability and the gradient of its score.
 struct pull {
 	float p, dz;
@@ -449,7 +459,7 @@ BLOCK_KERNEL(NAME(attention_dq), ATTEND_THREADS, BACKWARD_BLOCKS) {
 	const float *const dp = room->products + own * PITCH + column_of_thread();
 	EACH_PART(a.p, j, first) {
 		const struct part x = part_of(a.p, j, group_of(a.p, j), first);
-		const int end = x.n + x.hi - x.lo;
+		const int rows = x.n + x.hi - x.lo, end = keys_of(x);
 		float m[PER], inverse[PER], delta[PER], acc[HALVES][PER][EACH];
 		if (x.lo >= x.hi) continue;
 		EACH_ROW(i) {
@@ -475,7 +485,7 @@ BLOCK_KERNEL(NAME(attention_dq), ATTEND_THREADS, BACKWARD_BLOCKS) {
 						x.n, either(k, v, second), t);
 				ROLLED for (int j = 0; j < EACH; j++) EACH_ROW(i) {
 					const int n = x.n + own + i, column = t + column_of_thread() + j * LANES;
-					const int e = i * PITCH + j * LANES, seen = n < end && sees(s, n, column);
+					const int e = i * PITCH + j * LANES, seen = n < rows && sees(s, n, column, end);
 					const float dz = weight_of(pull_of(s, z[e], dp[e], m[i], inverse[i], delta[i]).dz);
 					z[e] = float_of(seen ? bits_of(dz) : NO_TERM);
 				}
@@ -513,7 +523,7 @@ INLINE void pull_weights(struct pull_room *room, struct attention_shape s, struc
 		const float m = stats[0], inverse = stats[PANEL], delta = stats[2 * PANEL];
 		const int n = t + column_of_thread() + j * LANES;
 		EACH_ROW(i) {
-			const int pos = key + own + i, first = pos > seq.prefix ? pos : seq.prefix, e = i * PITCH + j * LANES;
+			const int pos = key + own + i, first = pos > seq.prefix && !FULL ? pos : seq.prefix, e = i * PITCH + j * LANES;
 			const int there = own + i < keys && n >= first / TILE_TERMS * TILE_TERMS && n < T;
 			const int seen = there && n >= first && (s.window == 0 || n - pos < s.window);
 			const struct pull x = pull_of(s, z[e], dp[e], m, inverse, delta);
@@ -544,7 +554,7 @@ BLOCK_KERNEL(NAME(attention_dkv), ATTEND_THREADS, BACKWARD_BLOCKS) {
 			ROLLED for (long see = j; see <= last; see++) ROLLED for (int h = kv * share; h < (kv + 1) * share; h++) {
 				const struct sequence seq = sequence_of(a.p, see, g);
 				const int T = seq.prefix + seq.own, P = seq.prefix, newest = x.n + x.hi - x.lo - 1;
-				const int from = greater(x.n, P), seen = s.window > 0 && s.window < T ? newest + (int)s.window : T;
+				const int from = FULL ? P : greater(x.n, P), seen = s.window > 0 && s.window < T ? newest + (int)s.window : T;
 				const int all = greater(greater(newest, P), seen) + PANEL, end = all < T ? all : T;
 				const struct source q = head_of(a.qkv, seq, T, D, stride(s), query_at(s, 0, h));
 				const struct source k = head_of(a.qkv, seq, T, D, stride(s), key_at(s, 0, kv));

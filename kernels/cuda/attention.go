@@ -8,6 +8,7 @@ package cuda
 import "C"
 
 import (
+	"strings"
 	"unsafe"
 
 	"exp/kernels"
@@ -53,6 +54,28 @@ const (
 	attendHeads   = 8
 )
 
+// fullModules have the kernels for rows that see those behind them, by class. They are loaded when a model wants them.
+func (c class) fullModules() []string {
+	switch {
+	case c.matrix:
+		return []string{"matrixfullattention.ptx", "matrixfullpanel.ptx", "matrixfullpaneldq.ptx",
+			"matrixfullpaneldkv.ptx"}
+	case c.tile != 0:
+		return []string{"tilefullattention.ptx"}
+	}
+	return []string{"fullattention.ptx"}
+}
+
+// attends returns the name of a kernel of attention for rows that see what s says, from its name for those that see
+// themselves and what is before them: [prefix_]attention[_part].
+func (b *Backend) attends(name string, s kernels.AttentionShape) string {
+	if !s.Full {
+		return name
+	}
+	b.loadOnce(b.class.fullModules())
+	return strings.Replace(name, "attention", "full_attention", 1)
+}
+
 // launchAttend queues a kernel on blocks of rows, with the sums of the class.
 func (b *Backend) launchAttend(name string, blocks int, args unsafe.Pointer) {
 	if b.class.tile != 0 {
@@ -83,6 +106,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
+	s.CheckFull(groups.Len())
 	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
 		p: packingOf(M, offsets, groups), s: shape}
 	switch {
@@ -91,10 +115,10 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 		b.launchPanels(b.pickAttention(M, offsets.Len()-1, s).forward, M, s.H, unsafe.Pointer(&args))
 		return
 	case b.class.matrix:
-		b.launchWarps("matrix_attention", spans(M)*s.H, unsafe.Pointer(&args))
+		b.launchWarps(b.attends("matrix_attention", s), spans(M)*s.H, unsafe.Pointer(&args))
 		return
 	}
-	b.launchAttend("attention", attendBlocks(M)*s.H, unsafe.Pointer(&args))
+	b.launchAttend(b.attends("attention", s), attendBlocks(M)*s.H, unsafe.Pointer(&args))
 }
 
 // AttentionBackward implements kernels.Sequence.
@@ -105,6 +129,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, M*s.H*s.D)
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
+	s.CheckFull(groups.Len())
 	delta := b.scratch(M * s.H)
 	if b.err != nil {
 		return
@@ -115,8 +140,8 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	}
 	args := C.struct_attention_backward_args{dqkv: b.operand(dqkv), dout: b.operand(dout), out: b.operand(out),
 		qkv: b.operand(qkv), stats: floats(stats), delta: floats(delta), p: packingOf(M, offsets, groups), s: shape}
-	b.launchAttend("attention_dq", attendBlocks(M)*s.H, unsafe.Pointer(&args))
-	b.launchAttend("attention_dkv", attendBlocks(M)*s.K, unsafe.Pointer(&args))
+	b.launchAttend(b.attends("attention_dq", s), attendBlocks(M)*s.H, unsafe.Pointer(&args))
+	b.launchAttend(b.attends("attention_dkv", s), attendBlocks(M)*s.K, unsafe.Pointer(&args))
 }
 
 // pagesOf returns a layer's pages, and the number of elements in the keys of one.

@@ -38,6 +38,7 @@ type Backend struct {
 	context cu.CUContext
 	stream  cu.Stream
 	modules []cu.Module
+	loaded  []string // their files
 	kernels map[string]kernel
 	queued  *C.struct_queue      // work for the device
 	names   [C.QUEUE_WORK]string // of the operations that queued it
@@ -137,8 +138,8 @@ func (b *Backend) open() (err error) {
 	return b.openWgmma()
 }
 
-// loadKernels loads every module but those of wgmma and of linear attention, and those for tensor cores in their class
-// alone: a driver takes seconds to compile them.
+// loadKernels loads every module but those of wgmma, of linear attention and of rows that see those behind them, and
+// those for tensor cores in their class alone: a driver takes seconds to compile them.
 func (b *Backend) loadKernels() error {
 	files, err := modules.ReadDir(".")
 	if err != nil {
@@ -146,7 +147,7 @@ func (b *Backend) loadKernels() error {
 	}
 	for _, f := range files {
 		if slices.Contains(wgmmaModules[:], f.Name()) || strings.HasPrefix(f.Name(), "matrix") && !b.class.matrix ||
-			slices.Contains(recurrenceModules, f.Name()) {
+			slices.Contains(recurrenceModules, f.Name()) || strings.Contains(f.Name(), "full") {
 			continue
 		}
 		if err := b.loadModule(f.Name()); err != nil {
@@ -154,6 +155,25 @@ func (b *Backend) loadKernels() error {
 		}
 	}
 	return nil
+}
+
+// loadOnce loads modules, unless they are loaded already. A failure is kept.
+func (b *Backend) loadOnce(modules []string) {
+	if slices.Contains(b.loaded, modules[0]) || b.err != nil {
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(b.context); err != nil {
+		b.err = wrap(b.name, "enter the device", err)
+		return
+	}
+	for _, m := range modules {
+		if err := b.loadModule(m); err != nil {
+			b.err = err
+			return
+		}
+	}
 }
 
 // loadModule loads a module and finds its entries.
@@ -166,7 +186,7 @@ func (b *Backend) loadModule(file string) error {
 	if err != nil {
 		return wrap(b.name, "load "+file, err)
 	}
-	b.modules = append(b.modules, m)
+	b.modules, b.loaded = append(b.modules, m), append(b.loaded, file)
 	for name, bytes := range entries(string(text)) {
 		f, err := m.Function(name)
 		if err != nil {
@@ -200,7 +220,7 @@ func (b *Backend) allowShared(name string) error {
 		all = append(all, h.forward, h.dq, h.dkv)
 	}
 	for _, p := range all {
-		if name == p.name {
+		if name == p.name || name == strings.Replace(p.name, "attention", "full_attention", 1) {
 			shared = p.shared
 		}
 	}

@@ -7,6 +7,11 @@
 #include "matrix.h"
 #include "sequence.h"
 
+// Where FULL is 1, rows see all of their sequence, which has no prefix and no window.
+#if !defined(FULL)
+#define FULL 0
+#endif
+
 #define HEAD_WARPS 4
 #define HEAD_THREADS (HEAD_WARPS * WARP)
 
@@ -84,9 +89,13 @@ INLINE void dot(float z[2][4], struct rows x, const long *left, struct rows y, c
 	}
 }
 
-// The weights of 16 rows and 16 positions. If by_keys is set, rows are keys and positions queries.
+// The weights of 16 rows and 16 positions. If by_keys is set, rows are keys and positions queries. If FULL, rows see
+// positions up to `keys`.
 struct step {
 	int row, position, window, by_keys;
+#if FULL
+	int keys;
+#endif
 };
 
 // window_of returns the window of a step, 0 without one. Positions are below the largest int.
@@ -95,12 +104,20 @@ DEVICE int window_of(struct attention_shape s) { return s.window < 0x7fffffff ? 
 // sees reports whether the query of an element sees the key: not whether they exist.
 DEVICE int sees(struct step s, int row, int position) {
 	const int query = s.by_keys ? s.position + position : s.row + row, key = s.by_keys ? s.row + row : s.position + position;
+#if FULL
+	(void)query;
+	return key < s.keys;
+#endif
 	return key <= query && (s.window == 0 || query - key < s.window);
 }
 
 // is_partial reports whether some element does not count.
 DEVICE int is_partial(struct step s) {
 	const int query = s.by_keys ? s.position : s.row, key = s.by_keys ? s.row : s.position;
+#if FULL
+	(void)query;
+	return key + STEP > s.keys;
+#endif
 	return key + STEP - 1 > query || (s.window > 0 && query + STEP - 1 - key >= s.window);
 }
 
@@ -259,6 +276,23 @@ struct span {
 	struct sequence seq;
 	int base, lo, hi;
 };
+
+// keys_of is one past the last position that a span's queries see.
+DEVICE int keys_of(struct span x) { return FULL ? x.seq.own : x.hi; }
+
+// step_of is the step of a span's rows from position `row` on.
+DEVICE struct step step_of(struct attention_shape s, struct span x, int row, int by_keys) {
+	struct step step;
+	step.row = row;
+	step.window = window_of(s);
+	step.by_keys = by_keys;
+#if FULL
+	step.keys = keys_of(x);
+#else
+	(void)x;
+#endif
+	return step;
+}
 
 // next_span finds the first span that begins at row i or later, before row end. A span begins at multiples of `rows`
 // positions, and with a sequence. It returns the span's row, or end.

@@ -42,6 +42,12 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"blocks in steps of all rows", "matmul.cu", "x, rows, a.dw[i])", "x, rows, 0)", "bf16/MatMulDW"},
 	{"gates not rounded", "matmul.cu", "if (a.tile) g = rounded(g), u = rounded(u);", "", "bf16/MatMulSwiGLU"},
 	{"probabilities not rounded", "attend.h", "TILED ? rounded(e) : e", "e", "bf16/Attention"},
+	{"keys before a query alone", "attend.h", "return FULL ? t < end :", "return", "f32/FullAttention/shapes"},
+	{"keys of the block's rows alone", "attend.h", "return FULL ? x.seq.own :", "return", "bf16/FullAttention/pages"},
+	{"queries behind a key alone", "attend.h", "seq.prefix && !FULL ?", "seq.prefix ?", "f32/FullAttention/backward"},
+	{"keys that do not exist", "heads.h", "	return key + STEP > s.keys;", "	return 0;", "matrix/FullAttention/shapes"},
+	{"keys of a span's rows alone", "heads.h", "return FULL ? x.seq.own :", "return", "matrix/FullAttention/shapes"},
+	{"queries from a key's span on", "turns.h", "n->t = FULL ? 0 :", "n->t =", "matrix/FullAttention/backward"},
 	{"a step of no terms", "attend.h", "else if (terms[i])", "else", "bf16/Attention/tiny"},
 	{"no zeros after a window", "attend.h", "#define NO_PRODUCT (TILED ? 0x7f800002 : NO_TERM)", "#define NO_PRODUCT NO_TERM", "bf16/Attention/tiny"},
 	{"a panel of keys not awaited", "attend.h", "		await_copies(0);\n", "		await_copies(1);\n", "f32/Attention"},
@@ -60,14 +66,14 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"sums not met", "tile.h", "	meet();\n	EACH_SUM(j, e) room[", "	EACH_SUM(j, e) room[", "matrix/MatMul/shapes"},
 	{"keys after a query", "heads.h", "return key <= query &&", "return", "matrix/Attention/shapes"},
 	{"infinite values that no row sees", "heads.h", "if (!is_partial(s)) return 0;", "return 0;", "matrix/Attention/infinite"},
-	{"own keys alone", "matrixattention.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
+	{"own keys alone", "warpattention.h", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 	{"pages before a window", "matrixpagedattention.cu", "if (at < from || at > n) z", "if (at > n) z", "matrix/PagedAttention/window"},
-	{"a panel not awaited", "matrixpanel.cu", "await_copies(0);\n		barrier(); // all see", "await_copies(1);\n		barrier(); // all see", "matrix/Attention/shapes"},
-	{"a panel fetched too early", "matrixpanel.cu", "		barrier(); // all see", "		// all see", "matrix/Attention/shapes"},
+	{"a panel not awaited", "panelattention.h", "await_copies(0);\n		barrier(); // all see", "await_copies(1);\n		barrier(); // all see", "matrix/Attention/shapes"},
+	{"a panel fetched too early", "panelattention.h", "		barrier(); // all see", "		// all see", "matrix/Attention/shapes"},
 	{"keys after a query in panels", "heads.h", "if (!is_partial(s)) return;\n", "return;\n", "matrix/Attention/shapes"},
 	{"chunks of another row", "panel.h", "(c ^ r % 8)", "(c ^ (r + 8 * (r > 31)) % 7)", "matrix/Attention/shapes"},
-	{"gradients of keys that no row sees", "matrixpaneldq.cu", "dp[p][j][e] = 0;", "dp[p][j][e] = dp[p][j][e];", "matrix/AttentionBackward"},
-	{"own keys in panels alone", "matrixpaneldkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
+	{"gradients of keys that no row sees", "paneldq.h", "dp[p][j][e] = 0;", "dp[p][j][e] = dp[p][j][e];", "matrix/AttentionBackward"},
+	{"own keys in panels alone", "paneldkv.h", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "matrix/AttentionBackward"},
 	{"a head twice", "turns.h", "if (++n->h % share == 0) {", "if (++n->h % share == 1 % share) {", "matrix/AttentionBackward"},
 	{"own queries alone", "wgmmaattentiondkv.cu", "? a->p.groups[group + 1] - 1 : j;", "? j : j;", "TestWgmmaAttention"},
 	{"infinite queries before a key", "wgmmaattentiondkv.cu", "!all_see(step, base, now->t) &&", "0 &&", "TestWgmmaAttention"},
@@ -196,9 +202,9 @@ func foreign(t *testing.T, class string) (list []string) {
 		switch name := strings.TrimSuffix(source, ".cu"); {
 		case strings.HasPrefix(name, "matrix"), strings.HasPrefix(name, "wgmma"):
 			home = "matrix"
-		case name == "tileattention":
+		case name == "tileattention", name == "tilefullattention":
 			home = "bf16"
-		case name == "attention", name == "chainmatmul":
+		case name == "attention", name == "fullattention", name == "chainmatmul":
 			home = "f32"
 		}
 		if _, ok := classes()[class]; ok && home != "" && home != class {

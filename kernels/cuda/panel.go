@@ -54,8 +54,16 @@ const (
 // inPanels reports whether heads fit into panels: others take the kernels of heads.h.
 func inPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= panelChannels }
 
-// pickAttention chooses the kernels for M rows of some sequences. By wgmma, caps would take too many registers.
+// pickAttention chooses the kernels for M rows of some sequences. By wgmma, caps would take too many registers, and
+// there are no kernels for rows that see those behind them.
 func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) heads {
+	if s.Full {
+		full := panelHeads
+		for _, p := range []*panels{&full.forward, &full.dq, &full.dkv} {
+			p.name = b.attends(p.name, s)
+		}
+		return full
+	}
 	if s.Cap == 0 && b.wgmmaAttention(M, sequences, s.Window) {
 		return wgmmaHeads[(s.D-1)/(panelChannels/2)]
 	}

@@ -108,6 +108,14 @@ INLINE void add_panel(sums_of_panel sum, uint32_t weights[PARTS][4], address y, 
 	}
 }
 
+// some_see reports whether some row of a warp, the first of which is s.row, may see the step's first position.
+DEVICE int some_see(struct step s) {
+#if FULL
+	return s.position < s.keys;
+#endif
+	return s.position <= s.row + (PARTS - 1) * STEP;
+}
+
 // row_of_warp is the first row of the calling warp in its block.
 DEVICE int row_of_warp(void) { return computed_here(threadIdx.x) / WARP * WARP_ROWS; }
 

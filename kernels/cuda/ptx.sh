@@ -6,7 +6,7 @@ set -e
 cd "$(dirname "$0")"
 CLANG=${CLANG:-clang-19}
 for source in *.cu; do
-	stamp=$(cat ptx.sh gpu.h args.h num.h wide.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h steps.h tile.h products.h warpgroup.h wgmma.h turned.h heads.h span.h ring.h turns.h panel.h attend.h delta.h deltarow.h "$source" | sha256sum | cut -d' ' -f1)
+	stamp=$(cat ptx.sh gpu.h args.h num.h wide.h warp.h sums.h row.h softmax.h sum.h sequence.h matrix.h steps.h tile.h products.h warpgroup.h wgmma.h turned.h heads.h span.h ring.h turns.h panel.h warpattention.h panelattention.h paneldq.h paneldkv.h attend.h delta.h deltarow.h "$source" | sha256sum | cut -d' ' -f1)
 	ptx=${source%.cu}.ptx
 	case $source in
 	wgmma*) arch=sm_90a blocks=$(sed -n 's/^#define CLUSTER //p' "$source")

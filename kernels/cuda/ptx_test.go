@@ -32,7 +32,8 @@ func read(t *testing.T, name string) string {
 // included are the headers of the kernels, in the order that ptx.sh reads them.
 func included() []string {
 	return []string{"gpu.h", "args.h", "num.h", "wide.h", "warp.h", "sums.h", "row.h", "softmax.h", "sum.h", "sequence.h", "matrix.h", "steps.h", "tile.h", "products.h",
-		"warpgroup.h", "wgmma.h", "turned.h", "heads.h", "span.h", "ring.h", "turns.h", "panel.h", "attend.h", "delta.h", "deltarow.h"}
+		"warpgroup.h", "wgmma.h", "turned.h", "heads.h", "span.h", "ring.h", "turns.h", "panel.h", "warpattention.h", "panelattention.h", "paneldq.h", "paneldkv.h",
+		"attend.h", "delta.h", "deltarow.h"}
 }
 
 // Each PTX carries the digest of what it was compiled from (ptx.sh). `make ptx` compiles it again.

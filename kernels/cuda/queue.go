@@ -37,6 +37,9 @@ func (b *Backend) launchBlocks(name string, blocks, threads int, args unsafe.Poi
 
 // launchShared queues a kernel whose blocks get `shared` bytes of memory.
 func (b *Backend) launchShared(name string, blocks, threads, shared int, args unsafe.Pointer) {
+	if b.err != nil { // of a module, perhaps, which does not have the kernel then
+		return
+	}
 	k, ok := b.kernels[name]
 	if !ok {
 		panic("cuda: no kernel " + name)

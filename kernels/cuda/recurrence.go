@@ -9,10 +9,7 @@ import "C"
 
 import (
 	"math"
-	"runtime"
 	"unsafe"
-
-	"gorgonia.org/cu"
 
 	"exp/kernels"
 )
@@ -20,25 +17,6 @@ import (
 // recurrenceModules have the kernels of linear attention. They are loaded when a model wants them.
 var recurrenceModules = []string{"shortconv.ptx", "deltagates.ptx", "deltarule.ptx", "deltaruleback.ptx",
 	"gatednorm.ptx"}
-
-// loadRecurrence loads them, once. A failure is kept.
-func (b *Backend) loadRecurrence() {
-	if _, ok := b.kernels["delta_rule"]; ok || b.err != nil {
-		return
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := cu.SetCurrentContext(b.context); err != nil {
-		b.err = wrap(b.name, "enter the device", err)
-		return
-	}
-	for _, m := range recurrenceModules {
-		if err := b.loadModule(m); err != nil {
-			b.err = err
-			return
-		}
-	}
-}
 
 // deltaShape returns the shape for kernels, and M for rows x of so many elements each.
 func (b *Backend) deltaShape(x kernels.Buffer, width int, s kernels.DeltaShape) (C.struct_delta_shape, int) {
@@ -52,7 +30,7 @@ func (b *Backend) deltaShape(x kernels.Buffer, width int, s kernels.DeltaShape) 
 	case s.Keys < 1 || s.Values < 1 || s.Values%s.Keys != 0 || s.KeyDim < 1 || s.ValueDim < 1 || s.Taps < 1:
 		panic("cuda: value heads are not a multiple of key heads")
 	}
-	b.loadRecurrence()
+	b.loadOnce(recurrenceModules)
 	return C.struct_delta_shape{keys: C.long(keys), values: C.long(s.Values), key_dim: C.long(s.KeyDim),
 		value_dim: C.long(s.ValueDim), taps: C.long(s.Taps), mixed: C.long(s.Mixed()), stride: C.long(s.Stride()),
 		by_key: flag(s.ByKey), scan: flag(s.Scan)}, rowsOf(x, width)

@@ -1,6 +1,7 @@
 // Attention in class cpu/bf16: tile sums of bf16.
 #define NAME(x) tile_##x
 #define TILED 1
+#define FULL 0
 #define FORWARD_BLOCKS 2
 #define BACKWARD_BLOCKS 2
 #include "attend.h"

@@ -23,7 +23,7 @@ DEVICE int end_of(const struct turn *n, struct span x, int window) {
 // begin goes to the first queries of a sequence and head that see a span.
 DEVICE void begin(struct turn *n, const struct matrix_attention_backward_args *a, struct span x) {
 	n->seq = sequence_of(a->p, n->see, group_of(a->p, n->see));
-	n->t = (base_of(x) > n->seq.prefix ? base_of(x) : n->seq.prefix) / STEP * STEP;
+	n->t = FULL ? 0 : (base_of(x) > n->seq.prefix ? base_of(x) : n->seq.prefix) / STEP * STEP;
 }
 
 // follow goes to the next panel: of the same head, of the next that shares the keys, or of the next sequence.

@@ -49,7 +49,7 @@ func (b *Backend) attentionBackwardOnWarps(dqkv, dout, out, stats, delta, qkv ke
 		return
 	}
 	args.qkv, args.dout = b.operand(qkv), b.operand(dout)
-	b.launchWarps("matrix_attention_dq", spans(M)*s.H, unsafe.Pointer(&args))
-	b.launchWarps("matrix_attention_dk", spans(M)*s.K, unsafe.Pointer(&args))
-	b.launchWarps("matrix_attention_dv", spans(M)*s.K, unsafe.Pointer(&args))
+	b.launchWarps(b.attends("matrix_attention_dq", s), spans(M)*s.H, unsafe.Pointer(&args))
+	b.launchWarps(b.attends("matrix_attention_dk", s), spans(M)*s.K, unsafe.Pointer(&args))
+	b.launchWarps(b.attends("matrix_attention_dv", s), spans(M)*s.K, unsafe.Pointer(&args))
 }

@@ -165,7 +165,8 @@ func (t *Tower) linears() (list []*linear) {
 	return list
 }
 
-// Refresh takes the weights from the arena again, after an update. Only a tower of NewLearning has one.
+// Refresh takes the weights from the arena again, after an update. The tower must be of NewLearning, and nobody may
+// encode meanwhile.
 func (t *Tower) Refresh() {
 	if !t.learns {
 		panic("vision: a tower without an arena")

@@ -1,0 +1,4 @@
+// Rows see those behind them.
+#define NAME(x) panel_full_##x
+#define FULL 1
+#include "panelattention.h"
