@@ -18,8 +18,9 @@ import (
 type copier struct {
 	be    kernels.Backend
 	group ranks.Group
-	from  kernels.Buffer // what this rank holds of the arena
-	fills []model.Fill   // of its copy
+	from  kernels.Buffer  // what this rank holds of the arena
+	to    *model.Backbone // its copy; nil: none
+	fills []model.Fill    // of its copy
 	turns []turn
 }
 
@@ -40,7 +41,7 @@ type offer struct {
 // ranks of g call it.
 func newCopier(be kernels.Backend, g ranks.Group, from kernels.Buffer, holds []model.Span,
 	to *model.Backbone) (*copier, error) {
-	c := &copier{be: be, group: g, from: from}
+	c := &copier{be: be, group: g, from: from, to: to}
 	mine := offer{Holds: holds}
 	if to != nil {
 		c.fills = to.Fills()
@@ -160,6 +161,9 @@ func (c *copier) copy() error {
 			c.be.Sync()
 		}
 	}
+	if c.to != nil {
+		c.to.Refresh()
+	}
 	return nil
 }
 
@@ -184,7 +188,7 @@ func (c *copier) room() (kernels.Buffer, error) {
 func CopyBytes(c model.Config, n int, operand kernels.DType, packed model.PackedLen) int {
 	h := model.Heads{LM: true}
 	return c.BackboneBytes(true, kernels.F32, packed, operand, n) + c.AdapterBytes(h, false, packed, operand) +
-		int(c.LongestFill(n)*kernels.F32.Size())
+		int((c.TowerLen()+c.LongestFill(n))*kernels.F32.Size())
 }
 
 // PrepareSampler gives the Sampler the policy's present weights if it draws from a copy of them that lacks the

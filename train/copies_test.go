@@ -47,7 +47,7 @@ func (r *toyRun) devices() (be, sampling kernels.Backend, only bool) {
 // copied returns a model of the policy's weights for sampling.
 func (r *toyRun) copied(be kernels.Backend, p *Parts) *model.Model {
 	var err error
-	if p.Copy, err = model.NewBackbone(be, r.model, true, kernels.F32); err != nil {
+	if p.Copy, err = model.NewCopy(be, r.model); err != nil {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(p.Copy.Close)
@@ -72,7 +72,7 @@ func TestRolloutTensor(t *testing.T) {
 		layouts [][3]int // ranks, those that share products of training, and of sampling
 	}{
 		{"FlowRL", FlowRL, func(*toyRun) {}, [][3]int{{2, 1, 2}, {2, 2, 1}, {4, 2, 4}, {4, 4, 2}, {4, 2, 1}}},
-		{"PPO", PPO, func(*toyRun) {}, [][3]int{{4, 2, 4}}},
+		{"PPO of images", PPO, func(r *toyRun) { r.tower() }, [][3]int{{4, 2, 4}}},
 		{"bf16, untied embeddings", GRPO, func(r *toyRun) { r.bf16, r.model.TieEmbeddings = true, false }, [][3]int{{4, 2, 1}}},
 		{"adapters", FlowRL, adapted, [][3]int{{2, 2, 1}, {2, 1, 2}}},
 	} {

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -84,6 +85,78 @@ func (r *toyRun) illustrate() {
 	r.options.MaxTokens = r.model.MaxPositions
 }
 
+// tower makes the images' features learn: those of a kind are multiplied by learned numbers.
+func (r *toyRun) tower() {
+	r.illustrate()
+	for k := range 1 + r.images.deep {
+		r.model.Tower = append(r.model.Tower, []model.TowerTensor{{Name: fmt.Sprintf("visual.scales.%d.weight", k),
+			Shape: []int{2, r.model.Width / 2}}})
+	}
+}
+
+// show gives a model the images of the run.
+func (r *toyRun) show(m *model.Model) {
+	if !m.HoldsTower() {
+		m.SetImages(r.images)
+		return
+	}
+	m.SetImages(&learnedImages{toyImages: r.images, m: m})
+}
+
+// learnedImages are toyImages with the learned numbers of a model: features f become f·(1 + 8·learned).
+type learnedImages struct {
+	*toyImages
+	m    *model.Model
+	mu   sync.Mutex
+	kept map[int32][]float32 // until the numbers change
+}
+
+// Refresh implements model.LearningImages.
+func (x *learnedImages) Refresh() { x.kept = map[int32][]float32{} }
+
+// Features implements model.Images.
+func (x *learnedImages) Features(be kernels.Backend, im model.Image) []float32 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f, ok := x.kept[im.First]
+	if ok {
+		return f
+	}
+	f = x.toyImages.Features(be, im)
+	n := len(f) / (1 + x.deep)
+	for k := range 1 + x.deep {
+		learned, _ := x.m.TowerGroup(k)
+		scale := hostFloats(be, learned)
+		for i := range n {
+			f[k*n+i] *= 1 + 8*scale[i%x.width]
+		}
+	}
+	x.kept[im.First] = f
+	return f
+}
+
+// Backward implements model.LearningImages.
+func (x *learnedImages) Backward(be kernels.Backend, im model.Image, d []float32) {
+	f := x.toyImages.Features(be, im)
+	n := len(f) / (1 + x.deep)
+	for k := range 1 + x.deep {
+		_, grads := x.m.TowerGroup(k)
+		g := hostFloats(be, grads)
+		for i := range n {
+			g[i%x.width] += 8 * f[k*n+i] * d[k*n+i]
+		}
+		be.Copy(grads, kernels.Host(g))
+		be.Sync()
+	}
+}
+
+func hostFloats(be kernels.Backend, b kernels.Buffer) []float32 {
+	x := make([]float32, b.Len())
+	be.Copy(kernels.Host(x), b)
+	be.Sync()
+	return x
+}
+
 // prompt returns the tokens of a problem's prompt: an image before those that begin with C, and within those that
 // begin with AB.
 func (r *toyRun) prompt(p *rollout.Problem) ([]int32, error) {
@@ -107,7 +180,7 @@ func (r *toyRun) prompt(p *rollout.Problem) ([]int32, error) {
 }
 
 // A run whose prompts show images learns, verifies every log-prob of the sampler, and has the bits of any threads and
-// micro-batches.
+// micro-batches, also where what the images' features come from learns.
 func TestImages(t *testing.T) {
 	run := func(kind Kind, threads, tokens int) *toyRun {
 		r := newToyRun(t, kind, threads)
@@ -115,7 +188,11 @@ func TestImages(t *testing.T) {
 			r.problems[i].Prompt = []string{"C", "AB", "CA"}[i%3]
 		}
 		r.cfg.VerifyRate, r.cfg.MicroBatchTokens, r.cfg.Steps = 1, tokens, 12
-		r.illustrate()
+		if kind == PPO {
+			r.tower()
+		} else {
+			r.illustrate()
+		}
 		r.run()
 		return r
 	}
@@ -124,6 +201,20 @@ func TestImages(t *testing.T) {
 		first, last := meanReward(one.steps[0]), meanReward(one.steps[len(one.steps)-1])
 		if !(last > first+0.1) {
 			t.Errorf("%s: the mean reward went from %.2f to %.2f", kind, first, last)
+		}
+		if kind == PPO {
+			for _, m := range []*model.Model{one.trainer.Policy, one.trainer.Critic} {
+				now, _ := m.TowerGroup(0)
+				fresh, err := model.New(one.be, one.model, m.Heads, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer fresh.Close()
+				fresh.Init(hashSeed(99))
+				if was, _ := fresh.TowerGroup(0); differentBit(one.host(was), one.host(now)) < 0 {
+					t.Error("the tower learned nothing")
+				}
+			}
 		}
 		other := run(kind, 3, 40)
 		if at := differentBit(one.params(), other.params()); at >= 0 {

@@ -265,7 +265,7 @@ func (r *toyRun) start() *Trainer {
 		}
 		r.t.Cleanup(m.Close)
 		m.Init(hashSeed(99))
-		m.SetImages(r.images)
+		r.show(m)
 		return m
 	}
 	heads := model.Heads{LM: true, Adapters: r.adapters}
@@ -322,8 +322,8 @@ func (r *toyRun) start() *Trainer {
 	} else if sampling != be {
 		drawn = r.copied(sampling, &p)
 	}
-	p.Policy.SetImages(r.images)
-	drawn.SetImages(r.images)
+	r.show(p.Policy)
+	r.show(drawn)
 	if r.samplers == 0 || only {
 		var vocab generate.Vocabulary = letters{}
 		if r.cutText {

@@ -10,7 +10,38 @@ import (
 
 func trainChecks() []check {
 	return slices.Concat(primeChecks(), trackChecks(), demonstrationChecks(), stepChecks(), lossChecks(),
-		advantageChecks(), filterChecks(), correctionChecks(), referenceChecks(), roomChecks())
+		advantageChecks(), filterChecks(), correctionChecks(), referenceChecks(), roomChecks(), towerChecks())
+}
+
+// towerChecks checks what cannot learn together with the vision tower.
+func towerChecks() []check {
+	adapters := func(key string, rank func(r *Run) int) check {
+		return check{[]string{"model.vision", key}, func(r *Run) (string, string) {
+			if r.Model.TrainsTower() && rank(r) > 0 {
+				return "model.vision: trained needs all weights, but " + key + " trains adapters on weights that do " +
+					"not change", "model.vision: frozen, or " + key + ": 0"
+			}
+			return "", ""
+		}}
+	}
+	return []check{
+		adapters("train.lora.rank", func(r *Run) int { return r.Train.LoRA.Rank }),
+		adapters("prefer.lora.rank", func(r *Run) int { return r.Prefer.LoRA.Rank }),
+		{[]string{"model.vision", "algo.prime.model"}, func(r *Run) (string, string) {
+			if r.Model.TrainsTower() && r.Algo.Prime.HasModel() {
+				return "model.vision: trained, but the process reward model of another folder reads text alone",
+					"algo.prime.model: start"
+			}
+			return "", ""
+		}},
+		{[]string{"model.vision", "reward_model.steps"}, func(r *Run) (string, string) {
+			if r.Model.TrainsTower() && r.RewardModel.Steps > 0 {
+				return "model.vision: trained, but the reward model of reward_model.steps reads text alone",
+					"train the reward model in a run of its own, with model.vision: frozen"
+			}
+			return "", ""
+		}},
+	}
 }
 
 // stepChecks checks the steps of training and their updates.

@@ -7,6 +7,12 @@ const (
 	PartImages = "images" // with the vision tower, where PartWhole leaves it out
 )
 
+// What becomes of the vision tower (model.vision).
+const (
+	VisionFrozen  = "frozen"
+	VisionTrained = "trained"
+)
+
 // Keys of the model, its tokenizer, its optimizers and supervised fine-tuning.
 
 func modelKeys() []Key {
@@ -26,6 +32,11 @@ func modelKeys() []Key {
 				"(Gemma 3 and 4, Mistral 3, Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, " +
 				"SmolVLM, LFM2-VL), without its vision tower. images is Qwen3.5 with its vision tower, whose whole " +
 				"means the language model alone"},
+		{Path: "model.vision", Kind: Enum, Words: []string{VisionFrozen, VisionTrained}, Default: is(VisionFrozen),
+			Late: true, Stages: at(SFT, Prefer, Train, Merge, EvalGen),
+			When: []Clause{only("model.init", "pretrained")},
+			Help: "whether the vision tower of a model of text and images learns, as verl's does by default, or " +
+				"stays as it is"},
 		{Path: "model.adapter", Kind: String, Role: External, Default: is(None), Pattern: pattern("a path, or none", `.+`), Stages: at(Init), When: []Clause{only("model.init", "pretrained")},
 			Help: "folder of LoRA adapters in PEFT's layout to start from, or hub:ORG/NAME@REVISION. With " +
 				"train.lora of the same shape, training continues them; training all weights folds them in " +
@@ -177,6 +188,21 @@ func aboutModel(path string) string {
   setting. Adapters with several ranks or scales, or on some layers only, can be
   evaluated and folded in: a run with train.steps=0 and train.lora.rank=0 leaves a
   folder with both.
+`
+	case "model.vision":
+		return `
+  frozen trains the language model alone. trained trains all weights of the tower, too,
+  the maps into the language model among them, in sft, prefer and train: those of the
+  policy, the critic and a process reward model, each a tower of its own. What the run
+  writes and evaluates has the trained tower.
+
+      --set model.base=hub:Qwen/Qwen2.5-VL-3B-Instruct@main --set model.vision=trained
+
+  It takes 16 bytes a weight of the tower more (float32 weights, gradients and AdamW's
+  moments), for each model that learns, and the activations of one image: exp run
+  --dry-run says how many. An update takes about 3 passes more over each image. The
+  optimizer and its learning rate are those of the language model. Not with adapters
+  (train.lora, prefer.lora), and not with reward_model, which reads text alone.
 `
 	case "model.part":
 		return `

@@ -113,12 +113,16 @@ type Model struct {
 	Base    string `key:"base"`    // Init is "pretrained"
 	Repo    string `key:"-"`       // of a Base that comes from a hub; empty: Base is the user's folder
 	Part    string `key:"part"`    // Init is "pretrained"
+	Vision  string `key:"vision"`  // Init is "pretrained"
 	Adapter string `key:"adapter"` // Init is "pretrained"; a path, or None
 	Digest  string `key:"digest"`  // Init is "pretrained"
 	DType   string `key:"dtype"`
 	Seed    int64  `key:"seed"` // Init is "random"
 	Arch    Arch   `key:"arch"` // Init is "random"
 }
+
+// TrainsTower reports whether the vision tower learns with the language model.
+func (m *Model) TrainsTower() bool { return m.Vision == VisionTrained }
 
 // HasAdapter reports whether the run starts with adapters on the weights of Base.
 func (m *Model) HasAdapter() bool { return m.Adapter != "" && m.Adapter != None }

@@ -6,13 +6,15 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/harness/stage"
+	"exp/train"
 	"exp/train/model"
 )
 
 // Names of the parts of a stage that shows images.
 const (
-	towerPart = "vision tower"
-	imagePart = "activations of an image"
+	towerPart  = "vision tower"
+	towersPart = "vision towers: copies of weights" // of towers that learn
+	imagePart  = "activations of an image"
 )
 
 // Show corrects the plan of a run by what its data shows, which prompts say: stages whose data shows no image load no
@@ -53,14 +55,14 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 		if played != problems {
 			n = 0
 		}
-		e.ImageBytes = heldImages(played, n, arch, read)
+		e.ImageBytes = heldImages(c, played, n, arch, read)
 	}
 	if c.SFT.Steps > 0 {
-		e.ImageBytes = max(e.ImageBytes, heldImages(taught, c.SFT.Steps*c.SFT.ProblemsPerStep, arch, read))
+		e.ImageBytes = max(e.ImageBytes, heldImages(c, taught, c.SFT.Steps*c.SFT.ProblemsPerStep, arch, read))
 	}
 	if c.Prefer.Steps > 0 { // the reference reads each pair that a step uses, too
 		n := max(c.Prefer.PairsPerStep, c.Prefer.AnswersPerStep)
-		e.ImageBytes = max(e.ImageBytes, heldImages(preferred, c.Prefer.Steps*n, arch, read))
+		e.ImageBytes = max(e.ImageBytes, heldImages(c, preferred, c.Prefer.Steps*n, arch, read))
 	}
 }
 
@@ -80,6 +82,37 @@ func brought(c *config.Run, arch model.Config, problems *prompt.ImagePlan) *prom
 	return &x
 }
 
+// addTower adds the memory of vision towers in a stage: one of all models if it is frozen, else one of each model,
+// beside what learning towers have in the models' arenas.
+func (p *parts) addTower(kind config.Stage, c *config.Run, longest int, w stage.Crew) {
+	tokens := mostImageTokens(kind, c, longest)
+	frozen, image := stage.TowerBytes(c, tokens)
+	if !c.Model.TrainsTower() || kind == config.EvalGen || kind == config.PassRate {
+		p.add(towerPart, int(frozen))
+		p.add(imagePart, int(image))
+		return
+	}
+	copies, learning := stage.LearningTowerBytes(c, tokens, copiesOf(c))
+	var needs train.Needs
+	if kind == config.Train {
+		needs, _ = policyOf(c)
+	}
+	towers := int64(0)
+	for _, held := range []bool{true, w.Learns && needs.Critic, w.Learns && needs.Process, w.Learns && w.Copies()} {
+		if held {
+			towers += copies
+		}
+	}
+	if w.Learns && needs.Reference || kind == config.Train && stage.TrainConfig(c).SamplersNeedReference() {
+		towers += max(frozen, copies)
+	}
+	if w.Learns {
+		image = learning
+	}
+	p.add(towersPart, int(towers))
+	p.add(imagePart, int(image))
+}
+
 // withTower returns parts of memory with the tower's for the largest image that data shows; without it if none does.
 func withTower(c *config.Run, list []Part, data ...*prompt.ImagePlan) []Part {
 	most := 0
@@ -90,10 +123,17 @@ func withTower(c *config.Run, list []Part, data ...*prompt.ImagePlan) []Part {
 	}
 	list = slices.Clone(list)
 	if most == 0 {
-		return slices.DeleteFunc(list, func(p Part) bool { return p.Name == towerPart || p.Name == imagePart })
+		return slices.DeleteFunc(list, func(p Part) bool {
+			return slices.Contains([]string{towerPart, towersPart, imagePart}, p.Name)
+		})
 	}
+	learns := slices.ContainsFunc(list, func(p Part) bool { return p.Name == towersPart })
 	for i := range list {
-		if list[i].Name == imagePart {
+		switch {
+		case list[i].Name != imagePart:
+		case learns:
+			_, list[i].Bytes = stage.LearningTowerBytes(c, most, nil)
+		default:
 			_, list[i].Bytes = stage.TowerBytes(c, most)
 		}
 	}
@@ -130,7 +170,7 @@ func reading(c *config.Run) int64 {
 // heldImages returns the memory of Go's heap that images take in a stage which shows at most so many rows of data (0:
 // all): features of different images, as many as a stage keeps, garbage of as many bytes between collections, if
 // reading the images makes so much, and the pixels of the largest image. read is for one token's.
-func heldImages(x *prompt.ImagePlan, rows int, arch model.Config, read int64) int64 {
+func heldImages(c *config.Run, x *prompt.ImagePlan, rows int, arch model.Config, read int64) int64 {
 	if x == nil {
 		return 0
 	}
@@ -140,5 +180,9 @@ func heldImages(x *prompt.ImagePlan, rows int, arch model.Config, read int64) in
 	}
 	each := int64(4 * (1 + arch.Images.Deep) * arch.Width)
 	kept := max(min(tokens*each, stage.ImageRoom), int64(x.Most)*each)
+	if c.Model.TrainsTower() { // each model has features of its own, and gradients of features wait
+		kept = max(min(stage.OwnTowers*tokens*each, stage.ImageRoom), stage.OwnTowers*int64(x.Most)*each) +
+			max(min(tokens*each, model.GradientBytes), int64(x.Most)*each)
+	}
 	return kept + min(kept, tokens*read) + int64(x.Most)*read
 }

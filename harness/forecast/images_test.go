@@ -93,7 +93,7 @@ func TestShow(t *testing.T) {
 		{Most: 10, Row: 1, Different: 1 << 30}:      2*stage.ImageRoom + 10*pixels,
 		{Most: 1 << 25, Row: 1, Different: 1 << 25}: 2*feature<<25 + pixels<<25,
 	} {
-		if got := heldImages(&x, 0, arch, pixels); got != want {
+		if got := heldImages(c, &x, 0, arch, pixels); got != want {
 			t.Errorf("%+v: %d bytes, want %d", x, got, want)
 		}
 	}

@@ -31,9 +31,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	at stage.Placement) (device, host []Part) {
 	var tower parts
 	if mayShowImages(kind, c) {
-		weights, image := stage.TowerBytes(c, mostImageTokens(kind, c, longest))
-		tower.add(towerPart, int(weights))
-		tower.add(imagePart, int(image))
+		tower.addTower(kind, c, longest, w)
 	}
 	if kind == config.EvalGen {
 		return append(evalMemory(c, arch, longest, at), tower...), nil

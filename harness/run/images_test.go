@@ -260,6 +260,7 @@ func TestImagesRefused(t *testing.T) {
 	_, pairs := taughtSquares(t, data)
 	for _, tt := range []struct{ set, want string }{
 		{"model.part=text", "it shows an image, and the model reads text alone"},
+		{"model.vision=trained", "model.vision: trained needs all weights, but train.lora.rank trains adapters"},
 		{"data.chat=none", "name a template: data.chat"},
 		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
 		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},

@@ -26,11 +26,16 @@ import (
 // model of width 2048; the others are computed again.
 const ImageRoom = 2 << 30
 
+// OwnTowers is how many models with towers of their own share ImageRoom: policy, reference, critic or process reward
+// model, and a copy that samples.
+const OwnTowers = 4
+
 // gallery gives models the images of a stage's problems, and those that agents bring. Problems' images have their ids
 // before any episode is played, so no agent changes them.
 type gallery struct {
 	*vision.Gallery
-	tower *vision.Tower
+	tower *vision.Tower  // of all models; nil: each has its own
+	views []*vision.View // of those models
 	album *blob.Album
 	blobs *blob.Dir // where images that agents bring are kept, each once
 	vocab int32
@@ -46,7 +51,12 @@ type shownImage struct {
 }
 
 func (g *gallery) close() {
-	g.tower.Close()
+	for _, v := range g.views {
+		v.Close()
+	}
+	if g.tower != nil {
+		g.tower.Close()
+	}
 	if g.album != nil {
 		_ = g.album.Close() // only read
 	}
@@ -112,8 +122,8 @@ func haveImages(lists ...[]rollout.Problem) bool {
 	return false
 }
 
-// NewGallery loads the vision tower of a run's model, whose vocabulary has so many tokens, on a backend. The gallery
-// has no images yet, and keeps features of so many bytes. The caller closes the tower when nobody needs it.
+// NewGallery loads the frozen vision tower of a run's model, whose vocabulary has so many tokens, on a backend. The
+// gallery has no images yet, and keeps features of so many bytes. The caller closes the tower when nobody needs it.
 func NewGallery(c *config.Run, be kernels.Backend, vocab, room int) (*vision.Gallery, *vision.Tower, error) {
 	settings, err := PictureSettings(c)
 	if err != nil {
@@ -126,14 +136,23 @@ func NewGallery(c *config.Run, be kernels.Backend, vocab, room int) (*vision.Gal
 	return vision.NewGallery(vocab, settings, t, room), t, nil
 }
 
-// openGallery loads the vision tower, and opens the run's album if it has one. The caller closes the gallery.
+// openGallery loads the vision tower if it is frozen, and opens the run's album if it has one. The caller closes the
+// gallery.
 func (e *Env) openGallery(in Inputs) (*gallery, error) {
 	arch, err := e.architecture()
 	if err != nil {
 		return nil, err
 	}
 	g := &gallery{blobs: e.Blobs, vocab: int32(arch.Vocab), shown: map[int32]shownImage{}}
-	if g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, ImageRoom); err != nil {
+	if e.run().Model.TrainsTower() {
+		var settings picture.Settings
+		if settings, err = PictureSettings(e.run()); err == nil {
+			g.Gallery = vision.NewGallery(arch.Vocab, settings, nil, 0)
+		}
+	} else {
+		g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, ImageRoom)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if _, ok := in[RoleImages]; !ok {
@@ -280,12 +299,50 @@ func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
 	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
 }
 
-// shown gives a model the images of the stage's problems, if there are any.
-func (e *Env) shown(m *model.Model) *model.Model {
-	if e.images != nil {
-		m.SetImages(e.images)
+// shown gives a model the images of the stage's problems, if there are any. Where the tower learns, each model has its
+// own: the weights in its arena or, of a frozen model, those in t. On an error it closes the model.
+func (e *Env) shown(m *model.Model, t *checkpoint.Tensors) (*model.Model, error) {
+	g, ok := e.images.(*gallery)
+	if !ok || g.tower != nil {
+		if e.images != nil {
+			m.SetImages(e.images)
+		}
+		return m, nil
 	}
-	return m
+	var tower *vision.Tower
+	var err error
+	if m.HoldsTower() {
+		tower, err = checkpoint.TowerOf(e.alone(), e.run().Model.Base, m)
+	} else {
+		tower, err = t.LoadTower(e.alone(), e.run().Model.Base)
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	v := g.View(tower, ImageRoom/OwnTowers)
+	g.views = append(g.views, v)
+	m.SetImages(v)
+	return m, nil
+}
+
+// LearningTowerBytes returns the memory of a vision tower that learns, beside its weights and gradients in the model's
+// arena: of copies of the weights, whose lengths packed returns, and of the forward and backward pass of the largest
+// image, which has at most so many tokens. Both are 0 where TowerBytes' are.
+func LearningTowerBytes(c *config.Run, tokens int, packed model.PackedLen) (copies, image int64) {
+	if !ReadsImages(c) {
+		return 0, 0
+	}
+	settings, err := PictureSettings(c)
+	if err != nil {
+		return 0, 0
+	}
+	tower, _, err := checkpoint.ReadVision(c.Model.Base)
+	if err != nil {
+		return 0, 0
+	}
+	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
+	return tower.LearningWeightBytes(packed, Operand(c)), tower.LearningBytes(kernels.F32, Operand(c), patches)
 }
 
 // ReadsImages reports whether the run's model is one of text and images.
@@ -409,12 +466,27 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 		return
 	}
 	x.Images = p.HasImages() || p.TeachesImages()
+	if c.Model.TrainsTower() {
+		x.tower(c, bad)
+	}
 	if !p.HasImages() {
 		return
 	}
 	if key, what := readsText(c); key != "" {
 		bad(key, config.CodeConflict, what+" reads text alone, and problems show images", "data.image_key: none "+
 			"leaves the images out")
+	}
+}
+
+// tower tells bad why the run cannot train its vision tower.
+func (x *External) tower(c *config.Run, bad func(key, code, message, help string)) {
+	switch {
+	case !ReadsImages(c):
+		bad("model.vision", config.CodeConflict, "model.vision: trained, but the model of model.base reads text alone",
+			"model.vision: frozen")
+	case !x.Images && !AgentsBring(c):
+		bad("model.vision", config.CodeConflict, "model.vision: trained, but nothing that the run learns from shows "+
+			"images", "model.vision: frozen")
 	}
 }
 

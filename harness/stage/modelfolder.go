@@ -17,36 +17,50 @@ func ReadArchitecture(c *config.Run) (model.Config, error) {
 		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and "+
 			"the model's folder in model.base", c.Model.Base)
 	}
+	read := checkpoint.ReadConfig
 	switch c.Model.Part {
 	case config.PartText:
-		return checkpoint.ReadTextConfig(c.Model.Base)
+		read = checkpoint.ReadTextConfig
 	case config.PartImages:
-		return checkpoint.ReadImageConfig(c.Model.Base)
+		read = checkpoint.ReadImageConfig
 	}
-	return checkpoint.ReadConfig(c.Model.Base)
+	arch, err := read(c.Model.Base)
+	if err == nil && c.Model.TrainsTower() && arch.ReadsImages() { // else External says so
+		arch.Tower, err = checkpoint.TowerLayout(c.Model.Base)
+	}
+	return arch, err
 }
 
-// architectureDigest covers what the model computes from its weights: rotary base, epsilon, window and so on.
+// architectureDigest covers what the model computes from its weights: rotary base, epsilon, window and so on. The
+// vision tower has a digest of its own.
 func architectureDigest(arch model.Config) (ident.Digest, error) {
-	text, err := json.Marshal(arch)
+	text, err := json.Marshal(arch.WithoutTower())
 	if err != nil {
 		return ident.Digest{}, err
 	}
 	return ident.Hash("exp/architecture/1", map[string]any{"config": string(text)})
 }
 
-// OpenModel opens the weights of model.base, restricted to model.part.
+// OpenModel opens the weights of model.base, restricted to model.part, with those of the vision tower if it learns.
 func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
+	if c.Model.TrainsTower() {
+		return checkpoint.OpenWithTower(c.Model.Base)
+	}
+	return openLanguageModel(c)
+}
+
+// openLanguageModel is OpenModel without a vision tower.
+func openLanguageModel(c *config.Run) (*checkpoint.Tensors, error) {
 	if c.Model.Part == config.PartText {
 		return checkpoint.OpenTextFolder(c.Model.Base)
 	}
 	return checkpoint.OpenFolder(c.Model.Base)
 }
 
-// modelDigest returns the digest of the weights of model.base. It trusts the cache for unchanged
-// files, unless reread.
+// modelDigest returns the digest of the weights of model.base but those of a vision tower (visionDigest). It trusts
+// the cache for unchanged files, unless reread.
 func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
-	t, err := OpenModel(c)
+	t, err := openLanguageModel(c)
 	if err != nil {
 		return d, err
 	}

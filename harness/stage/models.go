@@ -286,7 +286,7 @@ func (r *reinforcement) newCopy(be kernels.Backend, parts *train.Parts, owned *c
 	if err != nil {
 		return nil, err
 	}
-	if parts.Copy, err = model.NewBackbone(be, c, true, kernels.F32); err != nil {
+	if parts.Copy, err = model.NewCopy(be, c); err != nil {
 		return nil, err
 	}
 	owned.add(parts.Copy.Close)
@@ -294,7 +294,10 @@ func (r *reinforcement) newCopy(be kernels.Backend, parts *train.Parts, owned *c
 	if err != nil {
 		return nil, err
 	}
-	owned.add(r.shown(m).Close)
+	if m, err = r.shown(m, nil); err != nil {
+		return nil, err
+	}
+	owned.add(m.Close)
 	return m, nil
 }
 
@@ -335,7 +338,10 @@ func (e *Env) loader(in Inputs, owned *closers) (load func(h model.Heads, traina
 		if err != nil {
 			return nil, err
 		}
-		owned.add(e.shown(m).Close)
+		if m, err = e.shown(m, nil); err != nil { // adapters leave the tower frozen
+			return nil, err
+		}
+		owned.add(m.Close)
 		m.Init(seeds(part))
 		if adapted {
 			err = e.startFrom(m)

@@ -107,7 +107,7 @@ func (e *Env) startModel(in Inputs, h model.Heads, seed func(label string) uint6
 	}
 	m.OwnBackbone()
 	m.Init(seed)
-	return e.shown(m), nil
+	return e.shown(m, nil)
 }
 
 // ratedPairs sets the pairs that the stage learns from, and those that it is validated on. It returns counts for its

@@ -39,7 +39,7 @@ func (e *Env) newModel(h model.Heads, trainable bool) (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.shown(m), nil
+	return e.shown(m, nil)
 }
 
 // folderWeights is a blob that stands for the weights of a folder outside the store. It names them
@@ -96,7 +96,11 @@ func (e *Env) openWeights(in Inputs, role string) (t *checkpoint.Tensors, byRefe
 			t, err = checkpoint.OpenFile(path)
 		}
 		if err == nil && ReadsImages(e.run()) { // a merged folder has the vision tower too
-			t, err = t.LanguageModel(e.run().Model.Base)
+			if e.run().Model.TrainsTower() {
+				t, err = t.WithTower(e.run().Model.Base)
+			} else {
+				t, err = t.LanguageModel(e.run().Model.Base)
+			}
 		}
 		return t, false, err
 	}
@@ -202,7 +206,7 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 		return nil, err
 	}
 	m.OwnBackbone()
-	return e.shown(m), nil
+	return e.shown(m, t)
 }
 
 // newBackbone loads weights that never change, in BF16 if all are, to a device.
@@ -306,7 +310,7 @@ func initialize(e *Env) (*Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, _ := model.Parameters(arch, model.Heads{LM: true})
+	n, _ := model.Parameters(arch.WithoutTower(), model.Heads{LM: true}) // the same whether the tower learns or not
 	return &Outcome{Outputs: []Output{w}, Summary: map[string]any{"parameters": n},
 		Facts: metrics(fact("parameters", float64(n)))}, nil
 }

@@ -125,6 +125,7 @@ func (t *verl) translate(module string) {
 	t.putText("name", slug(t.text("trainer.experiment_name", "verl")))
 	t.model()
 	t.adapters()
+	t.tower()
 	t.data()
 	t.algorithm()
 	t.regularizers()

@@ -32,8 +32,8 @@ type Trained struct {
 //	proj_z.safetensors        the log Z head, if there is one
 //	value_head.safetensors    the value head, if there is one
 //
-// Of a model of text and images model.safetensors holds the vision tower of the source, too, bit for bit, all under
-// the names that the source has, and the files of the source's processors of images are there.
+// Of a model of text and images model.safetensors holds the vision tower, too, the trained one or the source's bit for
+// bit, all under the names that the source has, and the files of the source's processors of images are there.
 //
 // Weights are rounded to nearest, ties to even. It reads and writes tensors in pieces and
 // builds no model, so memory is a few pieces at any size. On any error dir is unchanged.
@@ -41,6 +41,12 @@ type Trained struct {
 // Before publishing the folder it reads it back: the configuration must equal x.Config, and
 // every bit of its tensors must match x; otherwise it returns a *ProbeError.
 func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]FileInfo, error) {
+	if x.Config.Tower != nil {
+		var err error
+		if o.Origin, err = o.Origin.withTower(); err != nil {
+			return nil, mergeError(dir, err)
+		}
+	}
 	as, err := o.check(be, x.Config, x.Heads)
 	if err != nil {
 		return nil, mergeError(dir, err)
@@ -49,7 +55,7 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		return nil, err
 	}
 	tensors, _ := model.Layout(x.Config, model.Heads{LM: true})
-	texts, err := mergeTexts(x.Config, tensors, dir, o, as)
+	texts, err := mergeTexts(x.Config.WithoutTower(), tensors, dir, o, as)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +68,11 @@ func MergeTensors(be kernels.Backend, x Trained, dir string, o MergeOptions) ([]
 		if published, tower, from, err = o.Origin.whole(published); err != nil {
 			return nil, mergeError(dir, err)
 		}
-		defer from.Close()
+		if from != nil {
+			defer from.Close()
+		}
 	}
+	plain, _ = splitTower(plain)
 	contents := weightContents(published, o.shardBytes())
 	for name, list := range heads {
 		contents[name] = func(w io.Writer) error { return WriteSafetensors(w, list) }
@@ -219,7 +228,7 @@ func (x Trained) prove(dir string, plain []Source, heads map[string][]Source) er
 	if err != nil {
 		return err
 	}
-	if !reflect.DeepEqual(c, x.Config) {
+	if !reflect.DeepEqual(c, x.Config.WithoutTower()) {
 		return mergeError(dir, fmt.Errorf("%s describes another model: %+v, not %+v", configFile, c, x.Config))
 	}
 	t, err := OpenFolder(dir)

@@ -67,8 +67,11 @@ func (t *Tensors) fitsTower(c vision.Config) error {
 		wanted = append(wanted, NamedBuffer{Name: x.Name, Shape: x.Shape,
 			Data: kernels.NewBuffer(nil, x.Len(), kernels.F32)})
 	}
-	return t.match(wanted, func(name string) bool { return strings.HasSuffix(name, "rotary_pos_emb.inv_freq") })
+	return t.match(wanted, func(name string) bool { return strings.HasSuffix(name, inverseFrequencies) })
 }
+
+// inverseFrequencies ends the name of a table in old files, which nothing reads.
+const inverseFrequencies = "rotary_pos_emb.inv_freq"
 
 // frozenTower returns the memory type of a tower's matrices: BF16 if all have it, else float32.
 func (t *Tensors) frozenTower(c vision.Config) kernels.DType {
@@ -187,13 +190,17 @@ var errNoTower = errors.New("a model of text and images is written only with the
 	"was trained from")
 
 // whole returns all tensors of the folder to write: a language model's, under the names in the source's files, and the
-// source's vision tower. tower lists the tower alone, under the names of package vision. from has its files open.
+// vision tower: the one in the list if it was trained, else the source's. tower lists the tower alone, under the names
+// of package vision. from has the source's files open; nil for a trained tower.
 func (o *Origin) whole(list []Source) (named, tower []Source, from *Tensors, err error) {
 	if o == nil || o.Path == "" {
 		return nil, nil, nil, errNoTower
 	}
 	if named, err = o.named(list); err != nil {
 		return nil, nil, nil, err
+	}
+	if _, tower = splitTower(list); tower != nil {
+		return named, tower, nil, nil
 	}
 	if from, err = OpenTower(o.Path); err != nil {
 		return nil, nil, nil, err

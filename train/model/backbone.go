@@ -20,7 +20,9 @@ type Backbone struct {
 	rank      int // of those that share products: each holds its rows of the layers and the embedding
 	size      int
 	tensors   []Tensor
-	vectors   arena // norms and biases, floats
+	vectors   arena            // norms and biases, floats
+	tower     arena            // of a copy (NewCopy), floats
+	images    []LearningImages // of the models on a copy
 	embed     kernels.Matrix
 	table     kernels.Matrix            // of the tokens' embeddings for all layers
 	positions kernels.Matrix            // learned
@@ -39,7 +41,7 @@ func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*B
 	}
 	b := &Backbone{Config: c, LM: lm, DType: dtype, be: be, matrices: map[string]kernels.Matrix{}}
 	b.rank, b.size = partOn(be)
-	b.tensors, _ = Layout(c, Heads{LM: lm})
+	b.tensors, _ = Layout(c.WithoutTower(), Heads{LM: lm})
 	if err := b.allocate(); err != nil {
 		return nil, err
 	}
@@ -231,7 +233,7 @@ func (b *Backbone) Fills() (list []Fill) {
 		lo, hi := tensors[first.Name].row(first.From), tensors[last.Name].row(last.From+last.N)
 		list = append(list, Fill{lo, hi, f.set})
 	}
-	return list
+	return append(list, b.towerFills()...)
 }
 
 // row returns the place in the arena where row i begins. A vector is one row.

@@ -35,6 +35,7 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 			m.recompute(ws, y, &a, x0)
 		}
 		m.multiply(dx, C, m.layerScale(l))
+		m.keepDeepGradient(ws, l, dx)
 		m.readLayerBackward(ws, y, &a, dx, blocks)
 		if y.feeds {
 			m.ffnBackward(ws, y, &a, dx, blocks)

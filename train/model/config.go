@@ -128,6 +128,9 @@ type Config struct {
 	HeadLayerNorm bool    `json:",omitempty"` // LayerNorm of each query and key head
 
 	Images ImageSettings `json:",omitzero"` // of models of text and images (images.go)
+	// Tower has the weights of the vision tower that the model trains, in groups that are used together (tower.go);
+	// nil: the tower is frozen, or there is none.
+	Tower [][]TowerTensor `json:",omitempty"`
 }
 
 // Experts describes the feed-forward block of a sparse layer: Count blocks of width FFN,

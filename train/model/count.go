@@ -187,7 +187,7 @@ func (c Config) BackboneBytes(lm bool, dtype kernels.DType, packed PackedLen, op
 	if operand == kernels.F32 {
 		operand = dtype
 	}
-	tensors, _ := Layout(c, Heads{LM: lm})
+	tensors, _ := Layout(c.WithoutTower(), Heads{LM: lm})
 	n := 0
 	for _, t := range tensors {
 		if t.vector() {
@@ -241,7 +241,8 @@ func (c Config) AdapterBytes(h Heads, trainable bool, packed PackedLen, operand 
 // LongestFill returns the most elements of a Fill of a Backbone on one of size ranks that share products.
 func (c Config) LongestFill(size int) int {
 	W := c.OutputWidth()
-	most := max(int(min(c.Vocab, rowsAtATime(c.Width))*c.Width), int(min(c.Vocab, rowsAtATime(W))*W))
+	most := max(int(min(c.Vocab, rowsAtATime(c.Width))*c.Width), int(min(c.Vocab, rowsAtATime(W))*W),
+		min(c.TowerLen(), fillElems))
 	if W := c.layersWidth(); W > 0 {
 		most = max(most, int(min(c.Vocab, rowsAtATime(W))*W))
 	}

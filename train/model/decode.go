@@ -173,7 +173,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 	d.low.alloc(c, h.Adapters, rows, false, f, o)
 	d.tables.alloc(c, rows, f, o)
 	d.images.alloc(c, rows, f)
-	d.images.allocIndex(c, rows, func(n int) indexBuffer { return indexBuffer{dev: i(n)} })
+	d.images.allocIndex(c, rows, false, func(n int) indexBuffer { return indexBuffer{dev: i(n)} })
 	d.x, d.o, d.delta, d.h = f(rows*C), f(rows*C), f(rows*C), o(rows*C)
 	d.u = f(rows)
 	d.scores = kernels.Scores{LogProb: f(rows), Entropy: f(rows), LSE: f(rows)}

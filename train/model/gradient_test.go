@@ -264,7 +264,10 @@ func newObjective(t *testing.T, c Config, h Heads, keep Keep) *objective {
 		fillAdapters(m)
 	}
 	b := toyBatch(c.Vocab, 3)
-	if c.ReadsImages() {
+	switch {
+	case c.Tower != nil:
+		b, _ = learningBatch(m, be)
+	case c.ReadsImages():
 		b = imageBatch(m)
 	}
 	ws, err := NewWorkspace(be, c, h, Capacity{Tokens: len(b.Tokens), Sequences: len(b.Prompt)}, keep)

@@ -10,8 +10,8 @@ import (
 
 // This file has what models of text and images add (Qwen2-VL, arXiv:2409.12191; Qwen2.5-VL, arXiv:2502.13923;
 // Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479; Idefics3, arXiv:2408.12637;
-// SmolVLM, arXiv:2504.05299). A frozen vision tower (package vision) turns an image into features, which stand for the
-// embeddings of its tokens. The tokens of an image have ids
+// SmolVLM, arXiv:2504.05299). A vision tower (package vision) turns an image into features, which stand for the
+// embeddings of its tokens. It is frozen, or learns (tower.go). The tokens of an image have ids
 // of their own beyond the vocabulary, so equal tokens always have equal features, in prefixes that sequences share,
 // too.
 
@@ -44,7 +44,8 @@ type Images interface {
 	// Of returns the image that a token belongs to. It panics if there is none.
 	Of(id int32) Image
 	// Features computes features [1+Deep][Rows·Columns][Width] on a backend: the embeddings of the image's tokens,
-	// then the features that each of the first Deep layers adds. They depend on the image alone, and callers must not
+	// then the features that each of the first Deep layers adds. They depend on the image and, if a vision tower
+	// learns, on its weights alone, and callers must not
 	// change them. Features panics with an *ImageError if it cannot read the image.
 	Features(be kernels.Backend, im Image) []float32
 }
@@ -55,8 +56,21 @@ type ImageError struct{ Err error }
 func (e *ImageError) Error() string { return "image: " + e.Err.Error() }
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// SetImages gives the model the images of its sequences.
-func (m *Model) SetImages(x Images) { m.images = x }
+// SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower
+// and the images are no LearningImages: they would have features of other weights.
+func (m *Model) SetImages(x Images) {
+	m.images = x
+	if !m.HoldsTower() {
+		return
+	}
+	if m.learning() == nil {
+		panic("model: the model holds a vision tower, which its images do not come from")
+	}
+	m.learning().Refresh()
+	if m.base != nil {
+		m.base.images = append(m.base.images, m.learning())
+	}
+}
 
 // ReadsImages reports whether models of configuration c read images.
 func (c Config) ReadsImages() bool { return c.Images != ImageSettings{} }
@@ -162,6 +176,8 @@ type imageRoom struct {
 	ids, rows   indexBuffer      // [T] the tokens of text and their rows
 	order       indexBuffer      // [N] the row's embedding, text's first, then images'
 	deepOrder   indexBuffer      // [N] the row's features in deep
+	shownRows   indexBuffer      // [shown] rows of images, if a vision tower learns
+	parts       []imagePart      // of images, in the order of rows
 	features    kernels.Buffer   // [N,C]
 	deep        []kernels.Buffer // [Deep][1+N,C]; the first row is -0, which changes nothing that it is added to
 	cosines     []float64        // of table, on the host
@@ -185,13 +201,16 @@ func (x *imageRoom) alloc(c Config, N int, f func(n int) kernels.Buffer) {
 	}
 }
 
-func (x *imageRoom) allocIndex(c Config, N int, index func(n int) indexBuffer) {
+func (x *imageRoom) allocIndex(c Config, N int, learns bool, index func(n int) indexBuffer) {
 	if !c.ReadsImages() {
 		return
 	}
 	x.own, x.ids, x.rows, x.order = index(N), index(N), index(N), index(N)
 	if c.Images.Deep > 0 {
 		x.deepOrder = index(N)
+	}
+	if learns && len(c.Tower) > 0 {
+		x.shownRows = index(N)
 	}
 }
 
@@ -287,6 +306,7 @@ func (m *Model) takeFeatures(x *imageRoom, tokens []int32) {
 	C := m.Config.Width
 	x.ids.host, x.rows.host, x.order.host, x.deepOrder.host = x.ids.host[:0], x.rows.host[:0], x.order.host[:0],
 		x.deepOrder.host[:0]
+	x.shownRows.host, x.parts = x.shownRows.host[:0], x.parts[:0]
 	for i, id := range tokens {
 		if int(id) < m.Config.Vocab {
 			x.ids.host, x.rows.host = append(x.ids.host, id), append(x.rows.host, int32(i))
@@ -324,7 +344,9 @@ func (m *Model) takeFeatures(x *imageRoom, tokens []int32) {
 		for k := range n {
 			x.order.host = append(x.order.host, int32(text+x.shown+k))
 			x.deepOrder.host = append(x.deepOrder.host, int32(1+x.shown+k))
+			x.shownRows.host = append(x.shownRows.host, int32(i+k))
 		}
+		x.parts = append(x.parts, imagePart{im, from, n})
 		x.shown, i = x.shown+n, i+n
 	}
 	for _, b := range []*indexBuffer{&x.ids, &x.rows, &x.order} {
@@ -332,6 +354,9 @@ func (m *Model) takeFeatures(x *imageRoom, tokens []int32) {
 	}
 	if len(x.deep) > 0 {
 		x.deepOrder.upload(m.be)
+	}
+	if !x.shownRows.dev.Empty() {
+		x.shownRows.upload(m.be)
 	}
 }
 
@@ -349,11 +374,12 @@ func (m *Model) embedTokens(x *imageRoom, out, ids, t kernels.Buffer) {
 	be.GatherRows(out, t, x.order.dev.Slice(0, ids.Len()), c.Width)
 }
 
-// embedBackward adds dx, the gradient of embeddings, to the table's gradient. Images' embeddings are constants. t
-// [N,C] is scratch.
+// embedBackward adds dx, the gradient of embeddings, to the table's gradient and, if it learns, to the vision tower's
+// (addFeatureGradients). t [N,C] is scratch.
 func (m *Model) embedBackward(ws *Workspace, dx, t kernels.Buffer) {
 	c, x, ids := m.Config, &ws.images, ws.ids.dev.Slice(0, ws.n)
 	if x.shown > 0 {
+		m.addFeatureGradients(ws, dx)
 		n := len(x.ids.host)
 		ids, t = x.ids.dev.Slice(0, n), t.Slice(0, n*c.Width)
 		m.be.GatherRows(t, dx, x.rows.dev.Slice(0, n), c.Width)

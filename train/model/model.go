@@ -40,9 +40,10 @@ type Model struct {
 	output          linear         // [V,C]
 	value           kernels.Matrix // [1,C]
 	logZ            []logZLayer
-	rope, localRope rotary    // [MaxPositions, R/2]
-	reached         int       // positions of the tables that are filled
-	images          Images    // of the sequences; nil: none
+	rope, localRope rotary // [MaxPositions, R/2]
+	reached         int    // positions of the tables that are filled
+	images          Images // of the sequences; nil: none
+	shownGrads      featureGradients
 	cosines, sines  []float64 // [positions, R/2] on the host, for places of images
 	length          int       // of the sequences that their frequencies are for; 0 below the fixed length
 }
@@ -91,6 +92,7 @@ func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) 
 		panic("model: adapters need a Backbone")
 	}
 	m := &Model{Config: c, Heads: h, be: be, trainable: trainable}
+	m.shownGrads.room = GradientBytes
 	return m, m.allocate()
 }
 
@@ -473,6 +475,9 @@ func (m *Model) Grad(name string) kernels.Buffer { return m.grads.view(name) }
 // change of them.
 func (m *Model) Refresh() {
 	m.scalars.read = false
+	if x := m.learning(); x != nil {
+		x.Refresh()
+	}
 	for i := range m.layers {
 		y := &m.layers[i]
 		m.refresh(&y.qkv, &y.gate, &y.scanIn, &y.scanOut, &y.o, &y.gateUp, &y.down)
@@ -516,6 +521,7 @@ func (m *Model) pack(w kernels.Matrix) {
 // ZeroGrads clears all gradients.
 func (m *Model) ZeroGrads() {
 	m.be.Zero(m.grads.buf)
+	m.shownGrads.clear()
 	if !m.tied.Empty() {
 		m.be.Zero(m.tied)
 	}
@@ -524,8 +530,9 @@ func (m *Model) ZeroGrads() {
 // FinishGrads must be called once after the last backward pass of a mini-batch: with tied
 // embeddings it adds the embedding's gradient as input to its gradient as output. They stay
 // separate until then so that the order of the sum does not depend on how the mini-batch
-// was cut.
+// was cut. A vision tower gets its gradients here, too.
 func (m *Model) FinishGrads() {
+	m.towerBackward()
 	if !m.tied.Empty() {
 		m.be.Add(m.grads.view("model.embed_tokens.weight"), m.tied)
 	}

@@ -11,7 +11,8 @@ import (
 type Tensor struct {
 	Name  string // Hugging Face name
 	Shape []int
-	off   int // first element in the arena
+	off   int  // first element in the arena
+	table bool // TowerTensor.Table
 }
 
 // Offset returns the tensor's first element in the arena.
@@ -66,10 +67,10 @@ func (s linearSpec) weights() (first, last string) {
 func (t Tensor) vector() bool { return len(t.Shape) != 2 || t.Constant() }
 
 // Hidden reports whether the tensor is a matrix that maps activations to activations: neither a table of
-// tokens, nor the output head or an auxiliary one, nor a vector or a constant.
+// tokens or positions, nor the output head or an auxiliary one, nor a vector, a filter of pixels or a constant.
 func (t Tensor) Hidden() bool {
 	tables := []string{embedName, outputName, layerTable, positionTable}
-	return !t.vector() && !t.Auxiliary() && !slices.Contains(tables, t.Name)
+	return !t.vector() && !t.Auxiliary() && !t.table && !slices.Contains(tables, t.Name)
 }
 
 // layerLinears are the linear maps of a layer; qkv and o are the first and the last of its attention, linear
@@ -273,6 +274,7 @@ func Layout(c Config, h Heads) (tensors []Tensor, n int) {
 	if h.LM && !c.TieEmbeddings {
 		x.one(outputName, c.Vocab, c.OutputWidth())
 	}
+	x.tower(c)
 	x.heads(c, h)
 	x.group()
 	return x.tensors, x.n

@@ -247,7 +247,7 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	if ws.adapters != nil && ws.adapters.Dropout > 0 && ws.keep != KeepNothing {
 		ws.rowKeys = index(2 * N)
 	}
-	ws.images.allocIndex(ws.c, N, index)
+	ws.images.allocIndex(ws.c, N, ws.keep != KeepNothing && ws.adapters == nil, index)
 }
 
 // allocActs makes the buffers: alloc allocates floats, operand operands (everything between

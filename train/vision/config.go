@@ -1,8 +1,8 @@
-// Package vision computes the features of images that a language model reads: the frozen vision towers of Qwen2-VL
+// Package vision computes the features of images that a language model reads: the vision towers of Qwen2-VL
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
 // (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
-// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, written in operations of
-// package kernels. It neither trains a tower nor reads videos.
+// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, and their gradients. It is
+// written in operations of package kernels, and does not read videos.
 //
 // Dims:
 //
@@ -176,25 +176,18 @@ func (t Tensor) Len() int {
 // Tensors returns the weights of a tower.
 func (c Config) Tensors() (list []Tensor) {
 	for _, m := range c.maps() {
-		for i, name := range m.names {
-			shape := []int{m.rows[i], m.in}
-			if m.shape != nil {
-				shape = append(shape[:1:1], m.shape...)
-			}
-			list = append(list, Tensor{name + ".weight", shape})
-			if m.bias {
-				list = append(list, Tensor{name + ".bias", shape[:1]})
+		biases := m.biases()
+		for i, w := range m.weights() {
+			if list = append(list, w); m.bias {
+				list = append(list, biases[i])
 			}
 		}
 	}
 	for _, n := range c.norms() {
-		list = append(list, Tensor{n.name + ".weight", []int{n.width}})
-		if n.layer {
-			list = append(list, Tensor{n.name + ".bias", []int{n.width}})
-		}
+		list = append(append(list, n.weight()...), n.shift()...)
 	}
 	for _, name := range c.factors() {
-		list = append(list, Tensor{name, []int{c.Width}})
+		list = append(list, c.factor(name)...)
 	}
 	return append(list, c.onHost()...)
 }
@@ -217,25 +210,27 @@ func (c Config) WeightBytes(dtype kernels.DType) (n int64) {
 		n += int64(t.Len()) * int64(size)
 	}
 	for _, t := range c.onHost() {
-		n += int64(t.Len()) * int64(4-dtype.Size())
+		n += int64(t.Len()) * int64(8-dtype.Size())
 	}
 	return n
 }
 
 // Bytes returns the memory that Encode takes for a square image of at least so many patches, beside the weights, with
 // floats and operands of these types.
-func (c Config) Bytes(float, operand kernels.DType, patches int) (n int64) {
+func (c Config) Bytes(float, operand kernels.DType, patches int) int64 {
+	rows, columns := c.square(patches)
+	return newPass(&Tower{Config: c}, rows, columns).plan(float, operand, c.atOnce()).bytes()
+}
+
+// square returns the rows and columns of patches of the smallest square image, or of the fewest tiles, with at least
+// so many patches.
+func (c Config) square(patches int) (rows, columns int) {
+	if c.has().tiled {
+		return max(1, (patches+c.Side*c.Side-1)/(c.Side*c.Side)) * c.Side, c.Side
+	}
 	side := int(math.Ceil(math.Sqrt(float64(patches))))
 	side = max(1, (side+c.Merge-1)/c.Merge) * c.Merge
-	rows, columns := side, side
-	if c.has().tiled {
-		rows, columns = max(1, (patches+c.Side*c.Side-1)/(c.Side*c.Side))*c.Side, c.Side
-	}
-	x := newPass(&Tower{Config: c}, rows, columns)
-	for t, k := range x.plan(float, operand, c.atOnce()).lengths() {
-		n += int64(k) * int64(t.Size())
-	}
-	return n
+	return side, side
 }
 
 // FLOPs returns twice the multiply-adds that the features of an image of some rows and columns of patches take.

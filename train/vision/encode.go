@@ -2,6 +2,7 @@ package vision
 
 import (
 	"math"
+	"slices"
 
 	"exp/kernels"
 	"exp/train/picture"
@@ -30,6 +31,7 @@ type pass struct {
 	be            kernels.Backend
 	rows, columns int // of patches
 	n, m, step    int // N, M; rows at once
+	wide, acts    int // elements of normed and of act
 
 	x, out           kernels.Buffer // [M,C]; [1+Deep,T,Out], floats
 	normed, sum      kernels.Buffer // [step,C], floats; one of them first has pixels or a merger's
@@ -39,10 +41,14 @@ type pass struct {
 	queries, answers kernels.Buffer // qkv and att with rows together
 	pages            kernels.Pages
 	gates, act       kernels.Buffer // [step,2F] or [step,F], [step,F], or of a merger
+	hidden           kernels.Buffer // [step,F] in a backward pass: h of quick
 	at               kernels.Buffer // [N] 0, 1, … where rotary positions turn
 	scaling          scaling
 
 	whole, windows segments
+
+	// ordered computes attention instead of pages, in a backward pass; nil in others.
+	ordered *ordered
 }
 
 // newPass returns a pass over an image of rows × columns patches, without memory.
@@ -67,28 +73,21 @@ func (t *Tower) EncodeInto(be kernels.Backend, p picture.Patches, out kernels.Bu
 
 // encode is EncodeInto with so many tokens at once, which do not change a bit.
 func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer, atOnce int) {
-	c, be := t.Config, whole(be)
-	if p.Rows < 1 || p.Columns < 1 || p.Rows%c.Merge != 0 || p.Columns%c.Merge != 0 ||
-		len(p.Values) != p.Rows*p.Columns*c.pixels() ||
-		c.has().tiled && (p.Columns != c.Side || p.Rows%c.Side != 0) {
-		panic("vision: patches of another tower")
-	}
+	be = whole(be)
+	t.Config.check(p)
 	x := newPass(t, p.Rows, p.Columns)
 	x.be = be
-	r := x.plan(be.Float(), be.Operand(), atOnce)
-	owned, err := r.take(be, kernels.ActivationRoom)
-	if err != nil {
-		panic(err)
-	}
-	defer func() {
-		for _, b := range owned {
-			be.Free(b)
-		}
-	}()
+	defer x.plan(be.Float(), be.Operand(), atOnce).use(be)()
 	x.load()
+	x.whole.load(be)
+	x.windows.load(be)
+	be.Sync()
 	x.embed(p.Values)
 	for l := range t.blocks {
 		x.block(l)
+		if k := slices.Index(t.Config.Deep, l); k >= 0 {
+			x.merge(t.mergers[1+k], 1+k)
+		}
 	}
 	x.end()
 	x.merge(t.mergers[0], 0)
@@ -96,16 +95,43 @@ func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer
 	be.Sync()
 }
 
+// check panics unless p is an image for the tower.
+func (c Config) check(p picture.Patches) {
+	if p.Rows < 1 || p.Columns < 1 || p.Rows%c.Merge != 0 || p.Columns%c.Merge != 0 ||
+		len(p.Values) != p.Rows*p.Columns*c.pixels() ||
+		c.has().tiled && (p.Columns != c.Side || p.Rows%c.Side != 0) {
+		panic("vision: patches of another tower")
+	}
+}
+
 // plan lists the memory of the pass, of so many tokens at once.
 func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
-	c, N, M := x.Config, x.n, x.m
-	C, U := c.Width, c.unit()
-	x.step = min(N, atOnce*U)
-	wide := x.step * max(C, c.pixels())
+	c, C := x.Config, x.Config.Width
+	r.add(&x.x, f, x.m*C)
+	r.add(&x.out, f, (1+len(c.Deep))*x.n/c.unit()*c.Out)
+	x.planRows(&r, f, o, atOnce)
 	x.whole = c.segments(c.whole(x.rows, x.columns))
 	if c.Window > 0 {
 		x.windows = c.segments(c.windows(x.rows, x.columns))
 	}
+	groups, pages := max(x.whole.groups, x.windows.groups), max(x.whole.pages, x.windows.pages)
+	r.add(&x.queries, o, groups*(together+2)*C)
+	r.add(&x.answers, o, groups*together*C)
+	x.pages.Size = pageSize
+	r.add(&x.pages.Keys, o, pages*pageSize*C)
+	r.add(&x.pages.Values, o, pages*pageSize*C)
+	for _, s := range []*segments{&x.whole, &x.windows} {
+		s.plan(&r)
+	}
+	return r
+}
+
+// planRows adds the memory of all but the residual stream, attention and the features.
+func (x *pass) planRows(r *rooms, f, o kernels.DType, atOnce int) {
+	c, N, M := x.Config, x.n, x.m
+	C, U := c.Width, c.unit()
+	x.step = min(N, atOnce*U)
+	wide := x.step * max(C, c.pixels())
 	factors := c.gates()
 	if c.Activation == QuickGELU {
 		factors = 2
@@ -120,8 +146,6 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 			wide = max(wide, tokens*c.Out)
 		}
 	}
-	r.add(&x.x, f, M*C)
-	r.add(&x.out, f, (1+len(c.Deep))*N/U*c.Out)
 	r.add(&x.normed, f, wide)
 	r.add(&x.sum, f, wide)
 	r.add(&x.stats, f, 2*x.step)
@@ -133,21 +157,12 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	}
 	r.add(&x.qkv, o, 3*M*C)
 	r.add(&x.att, o, M*C)
-	groups, pages := max(x.whole.groups, x.windows.groups), max(x.whole.pages, x.windows.pages)
-	r.add(&x.queries, o, groups*(together+2)*C)
-	r.add(&x.answers, o, groups*together*C)
-	x.pages.Size = pageSize
-	r.add(&x.pages.Keys, o, pages*pageSize*C)
-	r.add(&x.pages.Values, o, pages*pageSize*C)
+	x.wide, x.acts = wide, act
 	r.add(&x.gates, o, gates)
 	r.add(&x.act, o, act)
 	if len(c.factors()) > 0 {
-		x.scaling.plan(&r, f, M, x.step, C)
+		x.scaling.plan(r, f, M, x.step, C)
 	}
-	for _, s := range []*segments{&x.whole, &x.windows} {
-		s.plan(&r)
-	}
-	return r
 }
 
 // load fills what depends on the shape of the image alone.
@@ -159,8 +174,6 @@ func (x *pass) load() {
 		x.be.Copy(x.at, kernels.Host(count(x.n)))
 	}
 	x.scaling.load(x.be)
-	x.whole.load(x.be)
-	x.windows.load(x.be)
 	x.be.Sync()
 }
 
@@ -206,14 +219,17 @@ func (x *pass) embed(pixels []float32) {
 }
 
 // norm sets out [rows,C] to a norm of rows of in. An RMSNorm's may be in.
-func (x *pass) norm(out, in kernels.Buffer, w norm) {
+func (x *pass) norm(out, in kernels.Buffer, w norm) { x.normWith(out, in, w, x.stats) }
+
+// normWith is norm with other room for stats.
+func (x *pass) normWith(out, in kernels.Buffer, w norm, stats kernels.Buffer) {
 	rows := in.Len() / w.width
 	if w.layer {
-		x.be.LayerNorm(out, x.stats.Slice(0, 2*rows), in, w.w, w.bias, w.width, w.eps)
+		x.be.LayerNorm(out, stats.Slice(0, 2*rows), in, w.w, w.bias, w.width, w.eps)
 		return
 	}
 	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: w.width}
-	x.be.RMSNorm(out, x.stats.Slice(0, rows), in, w.w, shape, w.eps)
+	x.be.RMSNorm(out, stats.Slice(0, rows), in, w.w, shape, w.eps)
 }
 
 // normPart norms columns of qkv [rows,3C] from offset on in place.
@@ -234,6 +250,23 @@ func (x *pass) normPart(qkv kernels.Buffer, offset int, w norm) {
 func (x *pass) block(l int) {
 	c, y := x.Config, x.blocks[l]
 	C := c.Width
+	x.attention(l)
+	x.each(x.m, func(lo, hi int) {
+		n, sum, to := x.normed.Slice(0, (hi-lo)*C), x.sum.Slice(0, (hi-lo)*C), x.x.Slice(lo*C, hi*C)
+		x.be.MatMul(sum, x.att.Slice(lo*C, hi*C), y.proj.w, y.proj.bias)
+		x.scaling.scale(x.be, sum, y.scale1.w)
+		x.be.Add(to, sum)
+		x.norm(n, to, y.norm2)
+		x.be.MatMul(sum, x.activate(n, y.up, c.Activation), y.down.w, y.down.bias)
+		x.scaling.scale(x.be, sum, y.scale2.w)
+		x.be.Add(to, sum)
+	})
+}
+
+// attention sets x.att to layer l's attention from x.x, before the projection.
+func (x *pass) attention(l int) {
+	c, y := x.Config, x.blocks[l]
+	C := c.Width
 	x.each(x.m, func(lo, hi int) {
 		n, qkv := x.normed.Slice(0, (hi-lo)*C), x.qkv.Slice(3*lo*C, 3*hi*C)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm1)
@@ -244,25 +277,13 @@ func (x *pass) block(l int) {
 	if c.has().turned {
 		x.be.Rope(x.qkv, x.cos, x.sin, x.at, c.attention(), false)
 	}
-	if c.windowed(l) {
+	switch {
+	case x.ordered != nil:
+		x.ordered.attend(x, c.windowed(l))
+	case c.windowed(l):
 		x.attend(&x.windows)
-	} else {
+	default:
 		x.attend(&x.whole)
-	}
-	x.each(x.m, func(lo, hi int) {
-		n, sum, to := x.normed.Slice(0, (hi-lo)*C), x.sum.Slice(0, (hi-lo)*C), x.x.Slice(lo*C, hi*C)
-		x.be.MatMul(sum, x.att.Slice(lo*C, hi*C), y.proj.w, y.proj.bias)
-		x.scaling.scale(x.be, sum, y.scale1)
-		x.be.Add(to, sum)
-		x.norm(n, to, y.norm2)
-		x.be.MatMul(sum, x.activate(n, y.up, c.Activation), y.down.w, y.down.bias)
-		x.scaling.scale(x.be, sum, y.scale2)
-		x.be.Add(to, sum)
-	})
-	for k, at := range c.Deep {
-		if at == l {
-			x.merge(x.mergers[1+k], 1+k)
-		}
 	}
 }
 
@@ -294,11 +315,17 @@ func (x *pass) attend(s *segments) {
 	x.be.GatherRows(x.att, answers, s.part, D)
 }
 
+// gateKind returns the operation for an activation, false for QuickGELU, which has none.
+func gateKind(activation string) (kernels.GateKind, bool) {
+	kinds := map[string]kernels.GateKind{SiLU: kernels.SiLU, GELU: kernels.PlainGELU, GELUTanh: kernels.PlainGELUTanh}
+	kind, ok := kinds[activation]
+	return kind, ok
+}
+
 // activate returns a(x·Wᵀ + bias) for rows n.
 func (x *pass) activate(n kernels.Buffer, up linear, activation string) kernels.Buffer {
 	M := n.Len() / up.w.In
-	kinds := map[string]kernels.GateKind{SiLU: kernels.SiLU, GELU: kernels.PlainGELU, GELUTanh: kernels.PlainGELUTanh}
-	kind, gated := kinds[activation]
+	kind, gated := gateKind(activation)
 	if !gated {
 		return x.quick(n, up, M)
 	}
@@ -309,15 +336,19 @@ func (x *pass) activate(n kernels.Buffer, up linear, activation string) kernels.
 	return act
 }
 
-// quick is activate for QuickGELU, an OutputGate of h by 1.702·h.
+// quick is activate for QuickGELU, an OutputGate of h by 1.702·h. It keeps h in x.hidden if that has room.
 func (x *pass) quick(n kernels.Buffer, up linear, M int) kernels.Buffer {
 	F := up.w.Out
-	gates, h := x.gates.Slice(0, 2*M*F), x.act.Slice(0, M*F)
+	gates, act := x.gates.Slice(0, 2*M*F), x.act.Slice(0, M*F)
+	h := act
+	if !x.hidden.Empty() {
+		h = x.hidden.Slice(0, M*F)
+	}
 	x.be.MatMul(h, n, up.w, up.bias)
 	x.be.Zero(gates)
 	x.be.AddColumns(gates, h, F, 2*F, F, quickSlope)
-	x.be.OutputGate(h, h, gates, kernels.AttentionShape{H: 1, D: F})
-	return h
+	x.be.OutputGate(act, h, gates, kernels.AttentionShape{H: 1, D: F})
+	return act
 }
 
 // merge sets part k of x.out to what a merger makes of the tokens' patches (mergerSpec).

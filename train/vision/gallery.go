@@ -13,25 +13,34 @@ import (
 )
 
 // Gallery knows the images of a run and gives a language model their features (model.Images). It computes them when
-// they are asked for and keeps those used last. Safe for concurrent use, each goroutine with a backend of its own.
+// they are asked for and keeps those used last. Models with towers of their own see it through a View each. Safe for
+// concurrent use, each goroutine with a backend of its own.
 type Gallery struct {
 	settings picture.Settings
 	vocab    int64
 	tower    *Tower // nil: only ids are needed
-	room     int    // bytes of features that are kept
 
 	mu       sync.Mutex
 	next     int64    // id of the next image's first token
 	images   []*shown // by ids
 	byDigest map[string]*shown
-	kept     []*shown // with features, the one used last at the end
-	held     int      // bytes of them
-	keeping           // of images that are not needed for ever
+	own      features // of tower
+	views    []*View
+	keeping  // of images that are not needed for ever
 
 	decoding sync.Mutex // of Check
 }
 
-// shown is an image and, while they are kept, its features.
+// features are features of images that one tower has computed. A gallery's mu guards them.
+type features struct {
+	room    int      // bytes that are kept
+	held    int      // bytes
+	kept    []*shown // whose features they are, the one used last at the end
+	of      map[*shown][]float32
+	changes int // of the tower's weights
+}
+
+// shown is an image.
 type shown struct {
 	model.Image
 	digest  string
@@ -41,15 +50,14 @@ type shown struct {
 	size    int  // bytes of that file
 	users   int  // who hold it
 
-	mu       sync.Mutex // of who computes the features
-	features []float32  // guarded by the gallery's mu
+	mu sync.Mutex // of who computes features
 }
 
 // NewGallery returns a gallery whose images have ids from vocab on. It keeps features of at most room bytes in host
 // memory, and the features of the image used last in any case. t may be nil if nobody asks for features.
 func NewGallery(vocab int, s picture.Settings, t *Tower, room int) *Gallery {
-	return &Gallery{settings: s, vocab: int64(vocab), tower: t, room: room, next: int64(vocab),
-		byDigest: map[string]*shown{}}
+	return &Gallery{settings: s, vocab: int64(vocab), tower: t, next: int64(vocab), byDigest: map[string]*shown{},
+		own: newFeatures(room)}
 }
 
 // Add returns the image of a digest as tokens; a known digest is the same image, whatever else is passed. width and
@@ -124,22 +132,39 @@ func (g *Gallery) Features(be kernels.Backend, im model.Image) []float32 {
 	if g.tower == nil {
 		panic("vision: a gallery without a tower has no features")
 	}
+	return g.features(be, im, g.tower, &g.own)
+}
+
+// features returns what a tower makes of an image.
+func (g *Gallery) features(be kernels.Backend, im model.Image, t *Tower, own *features) []float32 {
+	x := g.known(im)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	f, changes := g.use(own, x)
+	if f != nil {
+		return f
+	}
+	f = t.Encode(be, g.patches(x))
+	g.keep(own, x, f, changes)
+	return f
+}
+
+// known returns an image of the gallery; it panics if there is none.
+func (g *Gallery) known(im model.Image) *shown {
 	x := g.of(im.First)
 	if x.Image != im {
 		panic("vision: no such image")
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if f := g.use(x); f != nil {
-		return f
-	}
+	return x
+}
+
+// patches reads an image. It panics with a *model.ImageError if it cannot.
+func (g *Gallery) patches(x *shown) picture.Patches {
 	p, err := x.patches(g.settings)
 	if err != nil {
 		panic(&model.ImageError{Err: err})
 	}
-	f := g.tower.Encode(be, p)
-	g.keep(x, f)
-	return f
+	return p
 }
 
 // patches reads the image. Its size must be the one that Add was told.
@@ -159,30 +184,42 @@ func (x *shown) patches(s picture.Settings) (picture.Patches, error) {
 	return p, nil
 }
 
-// use returns features that are kept, nil if they are not, and makes them the ones used last.
-func (g *Gallery) use(x *shown) []float32 {
+func newFeatures(room int) features { return features{room: room, of: map[*shown][]float32{}} }
+
+// use returns features that are kept, nil if they are not, and makes them the ones used last. changes tells the
+// tower's weights apart.
+func (g *Gallery) use(own *features, x *shown) (f []float32, changes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if x.features == nil {
-		return nil
+	if f = own.of[x]; f != nil {
+		i := slices.Index(own.kept, x)
+		own.kept = append(slices.Delete(own.kept, i, i+1), x)
 	}
-	i := slices.Index(g.kept, x)
-	g.kept = append(slices.Delete(g.kept, i, i+1), x)
-	return x.features
+	return f, own.changes
 }
 
-// keep keeps features, and drops those used longest ago while all take too much room.
-func (g *Gallery) keep(x *shown, features []float32) {
+// keep keeps features of weights that have not changed since, and drops those used longest ago while all take too much
+// room.
+func (g *Gallery) keep(own *features, x *shown, f []float32, changes int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	x.features = features
-	g.kept = append(g.kept, x)
-	g.held += featureBytes(features)
-	for len(g.kept) > 1 && g.held > g.room {
-		old := g.kept[0]
-		g.held -= featureBytes(old.features)
-		old.features = nil
-		g.kept = slices.Delete(g.kept, 0, 1)
+	if changes != own.changes {
+		return
+	}
+	own.of[x] = f
+	own.kept = append(own.kept, x)
+	own.held += featureBytes(f)
+	for len(own.kept) > 1 && own.held > own.room {
+		own.drop(own.kept[0])
+	}
+}
+
+// drop drops an image's features, if they are kept.
+func (own *features) drop(x *shown) {
+	if f := own.of[x]; f != nil {
+		own.held -= featureBytes(f)
+		delete(own.of, x)
+		own.kept = slices.DeleteFunc(own.kept, func(y *shown) bool { return y == x })
 	}
 }
 

@@ -149,8 +149,8 @@ func TestGalleryKeepsWhatWasUsedLast(t *testing.T) {
 				t.Errorf("room %d: image %d was read %d times, want %d", room, i, f.reads, want[i])
 			}
 		}
-		if g.held > max(room, each) {
-			t.Errorf("room %d: %d bytes are kept", room, g.held)
+		if g.own.held > max(room, each) {
+			t.Errorf("room %d: %d bytes are kept", room, g.own.held)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestRotaryBetween(t *testing.T) {
 // 3 learned positions a side and 5 patches lie at 0, 0.5, 1, 1.5 and 2.
 func TestLearnedPositions(t *testing.T) {
 	c := Config{Merge: 1, Width: 1, Side: 3}
-	table := []float32{0, 1, 2, 10, 11, 12, 20, 21, 22} // 10·row + column
+	table := []float64{0, 1, 2, 10, 11, 12, 20, 21, 22} // 10·row + column
 	out := make([]float64, 5)
 	c.positions(out, table, 5, 5, 5, 10) // the second row of patches
 	if want := []float64{5, 5.5, 6, 6.5, 7}; !slices.Equal(out, want) {
@@ -88,14 +88,14 @@ func TestLearnedPositionsOfAreas(t *testing.T) {
 	const w = -27.0 / 256
 	for n, want := range map[int][]float64{1: {0.5}, 2: {0, 1}, 4: {w, 1 - 0.7734375, 0.7734375, 1 - w}} {
 		out := make([]float64, n)
-		c.positions(out, []float32{0, 1, 0, 1}, 1, n, 0, n)
+		c.positions(out, []float64{0, 1, 0, 1}, 1, n, 0, n)
 		if !slices.Equal(out, want) {
 			t.Errorf("%d patches: positions %v, want %v", n, out, want)
 		}
 	}
 	tiles := Config{Kind: InternVL, Merge: 1, Width: 1, Side: 2}
 	out := make([]float64, 3)
-	if tiles.positions(out, []float32{3, 4, 5, 6}, 4, 2, 3, 6); !slices.Equal(out, []float64{6, 3, 4}) {
+	if tiles.positions(out, []float64{3, 4, 5, 6}, 4, 2, 3, 6); !slices.Equal(out, []float64{6, 3, 4}) {
 		t.Errorf("the end of a tile and the beginning of the next are at %v", out)
 	}
 }

@@ -89,10 +89,9 @@ func (g *Gallery) drop() {
 		delete(g.byDigest, x.digest)
 		i := slices.Index(g.images, x)
 		g.images = slices.Delete(g.images, i, i+1)
-		if x.features != nil {
-			g.held -= featureBytes(x.features)
-			x.features = nil
-			g.kept = slices.DeleteFunc(g.kept, func(y *shown) bool { return y == x })
+		g.own.drop(x)
+		for _, v := range g.views {
+			v.own.drop(x)
 		}
 	}
 }

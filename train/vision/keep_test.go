@@ -129,8 +129,8 @@ func TestGalleryDropsFeatures(t *testing.T) {
 			t.Error("an image that comes again has other features")
 		}
 		g.Release(digest)
-		if g.held != featureBytes(f) || len(g.kept) != 1 {
-			t.Fatalf("%d images, %d bytes of features", len(g.kept), g.held)
+		if g.own.held != featureBytes(f) || len(g.own.kept) != 1 {
+			t.Fatalf("%d images, %d bytes of features", len(g.own.kept), g.own.held)
 		}
 	}
 }

@@ -274,7 +274,7 @@ func (c Config) factors() (list []string) {
 	return list
 }
 
-// onHost returns the tensors that stay in the host's memory, as float32: learned positions of Side² patches, where
+// onHost returns the tensors that stay in the host's memory, as float64: learned positions of Side² patches, where
 // tiles have a class behind its position, and the class.
 func (c Config) onHost() []Tensor {
 	n := c.Side * c.Side

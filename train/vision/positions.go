@@ -54,29 +54,49 @@ func (c Config) fromAreas(i, n int) []tap {
 	return list
 }
 
-// positions sets out [patches from lo to hi, C] to learned positions, interpolated between rows of the table
-// [Side²,C]. A tile has all of them, whatever the image.
-func (c Config) positions(out []float64, table []float32, rows, columns, lo, hi int) {
-	C := c.Width
+// eachTap calls f with every learned position, a row of the table [Side²,C], that patches from lo to hi are made from,
+// and its weight. n counts those of a patch. A tile has all of them, whatever the image.
+func (c Config) eachTap(rows, columns, lo, hi int, f func(patch, n, row int, weight float64)) {
 	if tiles := c.tiles(rows); tiles > 0 {
 		rows /= tiles
 	}
 	downs, acrosses := c.taps(rows), c.taps(columns)
 	for i := lo; i < hi; i++ {
+		n := 0
 		row, column := c.place(i, columns)
-		o := out[(i-lo)*C:][:C]
-		for k, y := range downs[row%rows] {
-			for l, x := range acrosses[column] {
-				weight := float64(y.weight * x.weight)
-				from := table[(y.at*c.Side+x.at)*C:][:C]
-				for j := range o { // each product rounded on its own, so that no processor fuses them
-					v := float64(weight * float64(from[j]))
-					if k+l > 0 {
-						v = o[j] + v
-					}
-					o[j] = v
-				}
+		for _, y := range downs[row%rows] {
+			for _, x := range acrosses[column] {
+				f(i, n, y.at*c.Side+x.at, float64(y.weight*x.weight))
+				n++
 			}
 		}
 	}
+}
+
+// positions sets out [patches from lo to hi, C] to learned positions, interpolated between rows of the table
+// [Side²,C].
+func (c Config) positions(out, table []float64, rows, columns, lo, hi int) {
+	C := c.Width
+	c.eachTap(rows, columns, lo, hi, func(patch, n, row int, weight float64) {
+		o, from := out[(patch-lo)*C:][:C], table[row*C:][:C]
+		for j := range o { // each product rounded on its own, so that no processor fuses them
+			v := float64(weight * from[j])
+			if n > 0 {
+				v = o[j] + v
+			}
+			o[j] = v
+		}
+	})
+}
+
+// positionsBackward adds to dtable [Side²,C] the gradients of the learned positions that patches from lo to hi are
+// made from, given theirs, d [patches from lo to hi, C].
+func (c Config) positionsBackward(dtable, d []float64, rows, columns, lo, hi int) {
+	C := c.Width
+	c.eachTap(rows, columns, lo, hi, func(patch, _, row int, weight float64) {
+		from, to := d[(patch-lo)*C:][:C], dtable[row*C:][:C]
+		for j := range to {
+			to[j] += float64(weight * from[j])
+		}
+	})
 }

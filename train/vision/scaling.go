@@ -9,14 +9,28 @@ type scaling struct {
 	step, channels int
 	zeros, ones    kernels.Buffer // [step,C], [step]
 	sums           kernels.Buffer // [C] the gradient of weight, which stays 0
-	steps          [2]blocks      // of a whole step and of the last one
+	steps          [2]integers    // of a whole step and of the last one
 }
 
-// blocks are offsets of rows that the gradient sums one after another.
-type blocks struct {
+// integers are an index or a table on the device, such as the offsets of rows that a gradient sums one after another.
+type integers struct {
 	host []int32
 	dev  kernels.Buffer
 }
+
+// newBlocks returns the offsets of blocks of at most each of so many rows.
+func newBlocks(rows, each int) (b integers) {
+	for lo := 0; lo < rows; lo += each {
+		b.host = append(b.host, int32(lo))
+	}
+	b.host = append(b.host, int32(rows))
+	return b
+}
+
+// plan adds the memory of the integers.
+func (b *integers) plan(r *rooms) { r.add(&b.dev, kernels.I32, len(b.host)) }
+
+func (b *integers) load(be kernels.Backend) { be.Copy(b.dev, kernels.Host(b.host)) }
 
 // blockRows is the rows of a block, few enough that a GPU sums many at once.
 const blockRows = 64
@@ -28,12 +42,8 @@ func (s *scaling) plan(r *rooms, f kernels.DType, M, step, C int) {
 	r.add(&s.ones, f, step)
 	r.add(&s.sums, f, C)
 	for i, rows := range []int{step, M % step} {
-		b := &s.steps[i]
-		for lo := 0; lo < rows; lo += blockRows {
-			b.host = append(b.host, int32(lo))
-		}
-		b.host = append(b.host, int32(rows))
-		r.add(&b.dev, kernels.I32, len(b.host))
+		s.steps[i] = newBlocks(rows, blockRows)
+		s.steps[i].plan(r)
 	}
 }
 
@@ -48,8 +58,8 @@ func (s *scaling) load(be kernels.Backend) {
 	be.Zero(s.zeros)
 	be.Zero(s.sums)
 	be.Copy(s.ones, kernels.Host(ones))
-	for _, b := range s.steps {
-		be.Copy(b.dev, kernels.Host(b.host))
+	for i := range s.steps {
+		s.steps[i].load(be)
 	}
 	be.Sync()
 }

@@ -12,37 +12,47 @@ import (
 // valid until the next call. Config.Tensors has the names.
 type Read func(name string) (kernels.Buffer, error)
 
-// Tower holds the weights of a vision tower, which never change, in the layout that the backend multiplies from.
-// Several goroutines may encode at once, each on a backend of its own that reaches the weights.
+// Tower holds the weights of a vision tower in the layout that the backend multiplies from. They never change, but by
+// Refresh. Several goroutines may encode at once, each on a backend of its own that reaches the weights.
 type Tower struct {
 	Config Config
 	DType  kernels.DType // of the matrices
 
 	be      kernels.Backend
+	learns  bool // has an arena
 	owned   []kernels.Buffer
 	patches linear
 	first   norm
 	blocks  []block
 	last    norm
 	mergers []merger  // the last one first, then the deep features'
-	table   []float32 // learned positions
+	table   []float64 // learned positions
 	class   []float64 // the row of each tile, with its position
+	tables  []learned // onHost, of a learning tower
 }
 
 type linear struct {
-	w    kernels.Matrix
-	bias kernels.Buffer // empty: none
+	w         kernels.Matrix
+	bias      kernels.Buffer // empty: none
+	dw, dbias kernels.Buffer // gradients, of a learning tower
+	turn      *turn          // of a learning tower's turned map; nil in others
 }
 
 type norm struct {
 	normSpec
-	w, bias kernels.Buffer // an RMSNorm has no bias
+	w, bias   kernels.Buffer // an RMSNorm has no bias
+	dw, dbias kernels.Buffer // gradients, of a learning tower
 }
 
 type block struct {
 	norm1, norm2, queries, keys norm
 	qkv, proj, up, down         linear
-	scale1, scale2              kernels.Buffer // empty: none
+	scale1, scale2              factors
+}
+
+// factors are factors of channels [C]; empty: none.
+type factors struct {
+	w, dw kernels.Buffer
 }
 
 type merger struct {
@@ -139,7 +149,7 @@ func (t *Tower) allocate() ([]fill, error) {
 			vector(&y.bias, s.width, s.name+".bias")
 		}
 	}
-	t.parts(normal, matrix, func(into *kernels.Buffer, name string) { vector(into, c.Width, name) })
+	t.parts(normal, matrix, func(y *factors, name string) { vector(&y.w, c.Width, name) })
 	var err error
 	t.owned, err = r.take(t.be, kernels.WeightRoom)
 	return list, err
@@ -147,7 +157,7 @@ func (t *Tower) allocate() ([]fill, error) {
 
 // parts calls functions with all norms, maps and factors of channels that the tower has.
 func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearSpec),
-	factors func(into *kernels.Buffer, name string)) {
+	scale func(*factors, string)) {
 	c := t.Config
 	matrix(&t.patches, c.patches())
 	normal(&t.first, c.first())
@@ -162,8 +172,8 @@ func (t *Tower) parts(normal func(*norm, normSpec), matrix func(*linear, linearS
 		matrix(&y.up, s.up)
 		matrix(&y.down, s.down)
 		if s.scale1 != "" {
-			factors(&y.scale1, s.scale1)
-			factors(&y.scale2, s.scale2)
+			scale(&y.scale1, s.scale1)
+			scale(&y.scale2, s.scale2)
 		}
 	}
 	normal(&t.last, c.last())
@@ -215,7 +225,7 @@ func (t *Tower) load(fills []fill, read Read) error {
 
 // loadHost reads what stays in the host's memory.
 func (t *Tower) loadHost(read Read) error {
-	var tables [][]float32
+	var tables [][]float64
 	for _, s := range t.Config.onHost() {
 		x, err := read(s.Name)
 		if err != nil {
@@ -224,19 +234,24 @@ func (t *Tower) loadHost(read Read) error {
 		if x.Len() != s.Len() {
 			return fmt.Errorf("vision: %s has %d elements, not %d", s.Name, x.Len(), s.Len())
 		}
-		tables = append(tables, floats(nil, x))
+		tables = append(tables, floats(x))
 	}
+	t.setHost(tables)
+	return nil
+}
+
+// setHost keeps the tensors of onHost.
+func (t *Tower) setHost(tables [][]float64) {
 	if len(tables) > 0 {
 		t.table = tables[0]
 	}
 	if len(tables) > 1 {
-		C := t.Config.Width
+		t.class = t.class[:0]
 		for j, v := range tables[1] {
-			t.class = append(t.class, float64(v)+float64(t.table[j]))
+			t.class = append(t.class, v+t.table[j])
 		}
-		t.table = t.table[C:]
+		t.table = t.table[t.Config.Width:]
 	}
-	return nil
 }
 
 // read returns the elements of a step's tensors, one tensor after another.
@@ -297,62 +312,16 @@ func (t *Tower) pack(w kernels.Matrix, x kernels.Buffer) {
 	}
 }
 
-// floats appends the elements of host memory to list.
-func floats(list []float32, x kernels.Buffer) []float32 {
+// floats returns the elements of host memory.
+func floats(x kernels.Buffer) (list []float64) {
 	if x.DType() == kernels.F32 {
-		return append(list, kernels.Elems[float32](x)...)
+		for _, v := range kernels.Elems[float32](x) {
+			list = append(list, float64(v))
+		}
+		return list
 	}
 	for _, b := range kernels.Bits(x) {
-		list = append(list, widened(b))
+		list = append(list, float64(widened(b)))
 	}
 	return list
-}
-
-// rooms are buffers allocated together, one allocation for each type.
-type rooms []room
-
-type room struct {
-	into *kernels.Buffer
-	t    kernels.DType
-	n    int
-}
-
-func (r *rooms) add(into *kernels.Buffer, t kernels.DType, n int) { *r = append(*r, room{into, t, n}) }
-
-// roomAlign is the elements that buffers are aligned to, so that none share a cache line.
-const roomAlign = 128
-
-func aligned(n int) int { return (n + roomAlign - 1) / roomAlign * roomAlign }
-
-// lengths returns the elements of each type.
-func (r rooms) lengths() map[kernels.DType]int {
-	all := map[kernels.DType]int{}
-	for _, x := range r {
-		all[x.t] += aligned(x.n)
-	}
-	return all
-}
-
-// take allocates everything and returns the buffers to free; on an error it frees them itself.
-func (r rooms) take(be kernels.Backend, part kernels.Part) (owned []kernels.Buffer, err error) {
-	left := map[kernels.DType]kernels.Buffer{}
-	for _, t := range []kernels.DType{kernels.F32, kernels.F64, kernels.BF16, kernels.I32} {
-		n := r.lengths()[t]
-		if n == 0 {
-			continue
-		}
-		all, err := be.Alloc(t, n)
-		if err != nil {
-			for _, x := range owned {
-				be.Free(x)
-			}
-			return nil, &kernels.RoomError{Part: part, Err: err}
-		}
-		owned, left[t] = append(owned, all), all
-	}
-	for _, x := range r {
-		all := left[x.t]
-		*x.into, left[x.t] = all.Slice(0, x.n), all.Slice(aligned(x.n), all.Len())
-	}
-	return owned, nil
 }

@@ -263,7 +263,7 @@ func TestBytes(t *testing.T) {
 		}
 		want := c.WeightBytes(kernels.F32)
 		for _, x := range c.onHost() {
-			want -= int64(4 * x.Len())
+			want -= int64(8 * x.Len())
 		}
 		if m.now != want {
 			t.Errorf("%s: weights take %d bytes, not %d", kind, m.now, want)
