@@ -98,7 +98,10 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	if c.IsSet("group") {
 		t := a.groupTable(q, &l)
 		a.noteEmpty(c, db, len(t.Rows))
-		return a.Out.PrintTable(limit(a, t, q.limit, "groups"))
+		n := q.limit.of(len(t.Rows))
+		defer a.noteLeftOut(n, len(t.Rows), "groups")
+		t.Rows = t.Rows[:n]
+		return a.Out.PrintTable(t)
 	}
 	proofs, err := db.AllVerifications(c.Context)
 	if err != nil {
@@ -108,7 +111,7 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
 		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
 	a.noteEmpty(c, db, len(l.Runs))
-	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
+	defer a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
 	return a.Out.PrintTable(t)
 }
 
@@ -139,14 +142,6 @@ func (a *app) noteLeftOut(shown, of int, what string) {
 	if shown < of {
 		a.Note("%d of %d %s left out; --all lists all", of-shown, of, what)
 	}
-}
-
-// limit cuts a table to the length of a list.
-func limit(a *app, t cli.Table, l rowLimit, what string) cli.Table {
-	n := l.of(len(t.Rows))
-	a.noteLeftOut(n, len(t.Rows), what)
-	t.Rows = t.Rows[:n]
-	return t
 }
 
 // rowLimit is the number of rows to print; 0 is all.

@@ -81,7 +81,7 @@ func (a *app) problems(c *cli.Context, db *store.DB, run store.Run) error {
 	}
 	if n := int(limit); n > 0 && n < len(list) {
 		list = list[:n]
-		a.Note("there are more; -n 0 shows all")
+		defer a.Note("there are more; -n 0 shows all") // below the table
 	}
 	return a.Out.PrintTable(a.problemTable(list))
 }

@@ -103,7 +103,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 		a.Note("%s", text)
 	}
 	if more {
-		a.Note("there are more; -n 0 shows all")
+		defer a.Note("there are more; -n 0 shows all") // below them
 	}
 	if a.Out.ForPeople() && c.Bool("text") {
 		return a.Out.PrintDocument(cli.Document{Schema: "exp.samples/1", Data: []any{},
