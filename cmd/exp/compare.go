@@ -53,7 +53,8 @@ func compareCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
 				"task, seed or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
-			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` instead of the usual ones"},
+			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
+				Usage: "test the metric `M` instead of the usual ones"},
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "as in the evaluation"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "compare even if the arms differ in `KEY`; every " +

@@ -48,7 +48,9 @@ func (s evalSetting) appendTo(values []config.Value, c *cli.Context) []config.Va
 func evalRunFlags() []cli.Flag {
 	unset := "as in the configuration"
 	return []cli.Flag{
-		&cli.IntFlag{Name: "n", Usage: "RUN, FOLDER: sample `N` completions of each problem", DefaultText: unset},
+		&cli.IntFlag{Name: "n", Aliases: []string{"samples"},
+			Usage:       "RUN, FOLDER: sample `N` completions of each problem",
+			DefaultText: unset},
 		&cli.StringFlag{Name: "temperature", Usage: "RUN, FOLDER: sample at temperature `T`, 0 for greedy",
 			DefaultText: unset},
 		&cli.StringFlag{Name: "top-p", Usage: "RUN, FOLDER: sample from the likeliest tokens of total probability `P`",
@@ -64,7 +66,8 @@ func evalRunFlags() []cli.Flag {
 		&cli.StringFlag{Name: "frequency-penalty", Usage: "RUN, FOLDER: lower a token's logit by `X` each time that " +
 			"the completion has it", DefaultText: unset},
 		generationFlag("FOLDER: "),
-		&cli.IntFlag{Name: "max-new-tokens", Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
+		&cli.IntFlag{Name: "max-new-tokens", Aliases: []string{"max-tokens"},
+			Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +

@@ -35,6 +35,36 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// TestFlagSpellings: a flag that commands call by two names has both in each of them.
+func TestFlagSpellings(t *testing.T) {
+	find := func(words ...string) (flags []cli.Flag) {
+		list := commandList()
+		for _, word := range words {
+			i := slices.IndexFunc(list, func(c *cli.Command) bool { return c.Name == word })
+			flags, list = list[i].Flags, list[i].Subcommands
+		}
+		return flags
+	}
+	for _, tt := range []struct {
+		commands string
+		names    []string
+	}{
+		{"eval chat diversity", []string{"max-tokens", "max-new-tokens"}}, {"eval", []string{"n", "samples"}},
+		{"diversity endpoint", []string{"key-env", "api-key-env"}}, {"run", []string{"seed", "seeds"}},
+		{"compare metrics", []string{"m", "metric"}}, {"ls", []string{"cols", "columns"}},
+		{"convert", []string{"to", "format"}}, {"export", []string{"to", "format"}}, {"figure", []string{"o", "file", "out"}},
+		{"ls samples problems", []string{"n", "limit"}}, {"ls samples problems", []string{"all"}},
+	} {
+		for name := range strings.FieldsSeq(tt.commands) {
+			if !slices.ContainsFunc(find(name), func(f cli.Flag) bool {
+				return !slices.ContainsFunc(tt.names, func(n string) bool { return !slices.Contains(f.Names(), n) })
+			}) {
+				t.Errorf("exp %s has no flag with the names %q", name, tt.names)
+			}
+		}
+	}
+}
+
 // fits requires lines of at most 80 columns.
 func fits(t *testing.T, text string) {
 	t.Helper()

@@ -53,12 +53,12 @@ func lsCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "filter", Aliases: []string{"F"}, Usage: "only runs that match `EXPR`"},
 			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`, a field or a result; -KEY for descending",
 				DefaultText: "-created"},
-			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs",
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs, 0 for all",
 				DefaultText: "50 for people, else all"},
 			&cli.BoolFlag{Name: "all", Usage: "list all runs"},
 			&cli.StringFlag{Name: "group", Usage: "one row per value of `KEY`: xid (experiment id), name, " +
 				"algo, model, task or a configuration key"},
-			&cli.StringSliceFlag{Name: "cols", Usage: "more columns: `FIELD,FIELD`"},
+			&cli.StringSliceFlag{Name: "cols", Aliases: []string{"columns"}, Usage: "more columns: `FIELD,FIELD`"},
 			&cli.BoolFlag{Name: "deleted", Usage: "list deleted runs instead"},
 		},
 		BashComplete: a.completesRuns(0, false, lsValues),
@@ -154,10 +154,12 @@ func (l rowLimit) of(n int) int {
 	return min(n, int(l))
 }
 
-// rowLimitOf reads -n; 0 means all. The default is usual for people and all for
+// rowLimitOf reads -n and --all; 0 means all. The default is usual for people and all for
 // programs.
 func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	switch n := c.Int("limit"); {
+	case c.Bool("all"):
+		return 0, nil
 	case n < 0:
 		return 0, a.Usagef("-n %d: it must not be negative", n)
 	case c.IsSet("limit"):
@@ -189,9 +191,6 @@ type namedField struct {
 func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 	if q.limit, err = a.rowLimitOf(c, lsRows); err != nil {
 		return q, err
-	}
-	if c.Bool("all") {
-		q.limit = 0
 	}
 	if key := c.String("group"); key != "" {
 		if _, ok := config.Describe(key); ok && !slices.Contains(store.Columns(), key) {
