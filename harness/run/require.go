@@ -22,23 +22,28 @@ import (
 )
 
 // RequireError says, before any work, why a run cannot execute with this program on
-// this machine: the missing parts, the resources it would need, and the remedy.
+// this machine: the resources it would need if those are the reason, then the missing
+// parts and the remedy, which stay in sight at the end.
 type RequireError struct {
 	Name     string
 	Missing  []string // one sentence each
 	Do       []string // what to do about them
 	Estimate *forecast.Estimate
-	Code     int // exit code; 0 means 7, a missing resource
+	Scarce   bool // memory or a GPU is missing: Error shows the whole estimate
+	Code     int  // exit code; 0 means 7, a missing resource
 }
 
 func (e *RequireError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s cannot run here:", e.Name)
-	for _, m := range e.Missing {
-		fmt.Fprintf(&b, "\n  missing  %s", strings.ReplaceAll(m, "\n", "\n         "))
-	}
-	if e.Estimate != nil {
+	switch {
+	case e.Estimate != nil && e.Scarce:
 		b.WriteString("\n" + e.Estimate.Text("  "))
+	case e.Estimate != nil:
+		fmt.Fprintf(&b, "\n  needs    %s of memory; --dry-run says for what", quantity.Bytes(e.Estimate.Most()))
+	}
+	for _, m := range e.Missing {
+		fmt.Fprintf(&b, "\n  missing  %s", strings.ReplaceAll(m, "\n", "\n           "))
 	}
 	for _, d := range e.Do {
 		fmt.Fprintf(&b, "\n  to do    %s", d)
@@ -79,8 +84,8 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 			return nil, err
 		}
 	}
-	e := &RequireError{Name: r.Run.Name}
 	var found []stage.Suite
+	var lost []string
 	for _, name := range names {
 		s, ok := store.Suite{}, false
 		for _, h := range have {
@@ -89,18 +94,24 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 			}
 		}
 		if !ok {
-			e.Missing = append(e.Missing, fmt.Sprintf("the suite %s: it is not in the store", name))
-			e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where "+
-				"to get them", name))
+			lost = append(lost, name)
 			continue
 		}
 		found = append(found, stage.Suite{Name: s.Name, Version: s.Version, Digest: s.Digest,
 			Graders: strings.Split(s.Scorer, ",")})
 	}
-	if len(e.Missing) > 0 {
-		return nil, e
+	e := &RequireError{Name: r.Run.Name}
+	switch len(lost) {
+	case 0:
+		return found, nil
+	case 1:
+		e.lack(fmt.Sprintf("the suite %s: it is not in the store", lost[0]), fmt.Sprintf("add its problems with "+
+			"exp suite add %s FILE; exp suite known says where to get them", lost[0]))
+	default:
+		e.lack(fmt.Sprintf("the suites %s: they are not in the store", strings.Join(lost, ", ")), fmt.Sprintf("add "+
+			"the problems of each, as with exp suite add %s FILE; exp suite known says where to get them", lost[0]))
 	}
-	return found, nil
+	return nil, e
 }
 
 // CheckInputs checks everything that a configuration names, as its plan and the run do, but executes nothing. It
@@ -162,6 +173,7 @@ func Require(r *config.Resolved, on Processes) error {
 	choice, err := device.OfRun(c)
 	var missing *device.Error
 	if errors.As(err, &missing) {
+		e.Scarce = true
 		lack("a GPU: "+missing.Error(), missing.Hint())
 		lack("", "the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
@@ -222,14 +234,14 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 		have, where = p.Usable(), "the planned GPU ("+p.Device+") has room for"
 	}
 	if have > 0 && needs > have {
-		e.Code = 0
+		e.Code, e.Scarce = 0, true
 		e.lack(fmt.Sprintf("memory: %s %s, %s %s", who, quantity.Bytes(needs), where, quantity.Bytes(have)),
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 				"compute.recompute: true"+more)
 	}
 	pinned := int64(on.Here) * p.Pinned()
 	if gpu != nil && host > 0 && pinned > host {
-		e.Code = 0
+		e.Code, e.Scarce = 0, true
 		who := "the run pins"
 		if on.Here > 1 {
 			who = fmt.Sprintf("%d ranks here pin", on.Here)
