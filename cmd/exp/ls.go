@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/spelling"
@@ -111,8 +113,39 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
 		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
 	a.noteEmpty(c, db, len(l.Runs))
-	defer a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
-	return a.Out.PrintTable(t)
+	if err := a.Out.PrintTable(t); err != nil {
+		return err
+	}
+	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
+	if q.names("reason") {
+		return nil
+	}
+	return a.noteFailed(c.Context, db, l.Runs[:n])
+}
+
+// noteFailed says why the newest runs of a list failed, if that was within a day: older failures are known.
+func (a *app) noteFailed(ctx context.Context, db *store.DB, runs []store.Run) error {
+	const most, longest = 3, 120 // runs; characters of a reason
+	if !a.Out.ForPeople() {
+		return nil
+	}
+	told := 0
+	for _, r := range runs {
+		if r.Status != store.Failed || a.Clock.Now().Sub(r.Ended) > 24*time.Hour {
+			continue
+		}
+		if told++; told > most {
+			a.Note("exp ls --cols reason says why others failed")
+			break
+		}
+		reason, err := db.Reason(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		reason, _, _ = strings.Cut(reason, "\n")
+		a.Note("%s failed: %s", r.RID.Short(), term.Cut(term.Clean(reason), longest, "…"))
+	}
+	return nil
 }
 
 // noteEmpty says why a list is empty.
