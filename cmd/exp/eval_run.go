@@ -30,7 +30,7 @@ var evalSettings = []evalSetting{
 	{"repetition-penalty", "eval.final.repetition_penalty"}, {"presence-penalty", "eval.final.presence_penalty"},
 	{"frequency-penalty", "eval.final.frequency_penalty"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"}, {"device", "compute.device"},
-	{"max-not-graded", "eval.final.max_not_graded"},
+	{"max-not-graded", "eval.final.max_not_graded"}, {"truncate", "eval.final.truncate"},
 }
 
 // evalSetting is a flag that sets a key.
@@ -70,6 +70,8 @@ func evalRunFlags() []cli.Flag {
 			Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
+		&cli.StringFlag{Name: "truncate", Usage: "RUN, FOLDER: cut prompts of more than data.max_prompt_tokens " +
+			"on the `SIDE` left, right or middle, and count them, or refuse the suite: error", DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
 			"has no verdict, such as 5%", DefaultText: unset},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +

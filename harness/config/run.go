@@ -410,6 +410,7 @@ type Final struct {
 	Suites       []string `key:"suites"`
 	Graders      []string `key:"graders"`
 	Prompt       string   `key:"prompt"`
+	Truncate     string   `key:"truncate"`
 	Protocol     string   `key:"protocol"`
 	N            int      `key:"n"`
 	Temperature  float64  `key:"temperature"`

@@ -228,6 +228,18 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 	return nil
 }
 
+// promptsOf returns the function that makes the run's prompter the one of a label: eval.final.truncate says how a
+// benchmark's long prompts are cut.
+func (e *Env) promptsOf(label string) func(p *prompt.Prompter) *prompt.Prompter {
+	how := e.run().Eval.Final.Truncate
+	return func(p *prompt.Prompter) *prompt.Prompter {
+		if how == "data" || how == "" || e.suiteOf(label) == nil {
+			return p
+		}
+		return p.Cutting(how, "eval.final.truncate")
+	}
+}
+
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
 // encoded or is too long.
 func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
@@ -235,6 +247,7 @@ func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 	if err != nil {
 		return err
 	}
+	prompts = e.promptsOf(s.Name)(prompts)
 	if err := prompts.Check(e.rendered(problems, s.Name)); err != nil {
 		var long *prompt.TooLongError
 		if errors.As(err, &long) {

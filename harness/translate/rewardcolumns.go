@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// rewardColumns returns the columns of the data that a reward function reads, beyond those of every problem: extra_info,
-// and reward_model for the ground truth, which may be a list or an object. Both, unless the source is here, defines the
-// function once and undecorated, names its parameters plainly, and mentions extra_info or ground_truth nowhere else.
+// rewardColumns returns the columns of the data that a reward function reads, beyond those of every problem:
+// extra_info, and reward_model for the ground truth, which may be a list or an object. Both, unless the source is
+// here, defines the function once and undecorated, names its parameters plainly, and mentions one of them nowhere else.
 func rewardColumns(path, name string) []string {
 	all := []string{"extra_info", "reward_model"}
 	text, err := os.ReadFile(path)
