@@ -8,8 +8,8 @@ import (
 )
 
 // rewardColumns returns the columns of the data that a reward function reads, beyond those of every problem:
-// extra_info, and reward_model for the ground truth, which may be a list or an object. Both, unless the source is
-// here, defines the function once and undecorated, names its parameters plainly, and mentions one of them nowhere else.
+// extra_info, and reward_model for the ground truth, which may be a list or an object. It returns both unless the
+// source is here, defines the function once and undecorated, and names its parameters plainly.
 func rewardColumns(path, name string) []string {
 	all := []string{"extra_info", "reward_model"}
 	text, err := os.ReadFile(path)

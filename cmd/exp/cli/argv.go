@@ -318,6 +318,19 @@ var otherFlags = map[string][]string{"num-samples": {"n"}, "n-samples": {"n"}, "
 	"max-length": {"max-new-tokens", "max-tokens"}, "max-samples": {"limit"}, "override": {"set"}, "param": {"set"},
 	"dry": {"dry-run"}, "tasks": {"suite"}, "task": {"suite"}, "baseline": {"vs"}, "reset": {"no-cache"}}
 
+// onlyWithPrefix returns the one name that begins with word, such as vocab-size for vocab; empty for none or several.
+func onlyWithPrefix(word string, known []string) (found string) {
+	for _, name := range known {
+		if len(word) > 2 && strings.HasPrefix(name, word) {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
 func (v *argv) unknownFlagError() error {
 	word, _, _ := strings.Cut(v.unknown[0], "=")
 	err := Usagef("unknown flag %s for %q", word, v.unknownAt).See(v.unknownAt)
@@ -333,6 +346,9 @@ func (v *argv) unknownFlagError() error {
 		}
 	}
 	s := spelling.Nearest(name, known)
+	if s == "" {
+		s = onlyWithPrefix(name, known)
+	}
 	for _, other := range otherFlags[strings.ReplaceAll(name, "_", "-")] {
 		if slices.Contains(known, other) {
 			s = other
