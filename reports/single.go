@@ -87,6 +87,9 @@ func One(ctx context.Context, in Input, kind string) (figure.Figure, error) {
 	if errors.Is(err, figure.ErrNoData) {
 		return f, missing(noDataReason(err))
 	}
+	if list := s.unfinished(); len(list) > 0 {
+		f.Caption.Notes = append(f.Caption.Notes, "Not finished: "+listed(list)+".")
+	}
 	if s.labelNote != "" {
 		f.Caption.Notes = append(f.Caption.Notes, s.labelNote)
 	}

@@ -39,6 +39,9 @@ func (s *source) whySideBySide() line {
 			foreign = append(foreign, a.Name+" ("+from+")")
 		}
 	}
+	if len(foreign) == 0 {
+		return text("The curves are shown side by side and nothing is tested: an arm has no finished run.")
+	}
 	return text("The curves are shown side by side and nothing is tested. Imported from other frameworks: %s. For "+
 		"these, the store has no configuration, data or sources; exp compare tests arms with completions of the same "+
 		"problems.", listed(foreign))

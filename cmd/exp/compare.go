@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports/compare"
@@ -53,7 +54,8 @@ func compareCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "by", Usage: "one arm per value of `KEY`: xid (experiment id), name, algo, model, " +
 				"task, seed or a configuration key", DefaultText: "xid"},
 			&cli.StringSliceFlag{Name: "suite", Usage: "only the suite `S`, with or without its task"},
-			&cli.StringSliceFlag{Name: "metric", Usage: "test the metric `M` instead of the usual ones"},
+			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
+				Usage: "test the metric `M` instead of the usual ones"},
 			&cli.StringFlag{Name: "k", Usage: "the k of pass@k: `LIST`", DefaultText: "as in the evaluation"},
 			&cli.StringSliceFlag{Name: "vary", Usage: "make the keys that match `GLOB` part of the treatment"},
 			&cli.StringSliceFlag{Name: "allow", Usage: "compare even if the arms differ in `KEY`; every " +
@@ -150,14 +152,36 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 	return cli.Failf(cli.ExitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
 }
 
-// arms forms the arms that the arguments select.
+// arms forms the arms that the arguments select. One selection of several experiments, such as a name, need not mean
+// those of which no run has finished: a note says that they are left out.
 func (a *app) arms(c *cli.Context, db *store.DB, runs []string) ([]compare.Arm, error) {
 	arms, err := compare.Selection{Runs: runs, Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
 		Arms(c.Context, a.finder(db))
 	if err != nil {
 		return nil, suggestRun(c.Context, db, err)
 	}
-	return arms, nil
+	if len(runs) > 1 && c.String("by") == "" {
+		return arms, nil // each has been named
+	}
+	var against []compare.Arm
+	if n := len(arms); c.String("vs") != "" {
+		arms, against = arms[:n-1], arms[n-1:]
+	}
+	kept, left := compare.FinishedArms(arms)
+	labels := compare.Labels(arms)
+	for _, i := range left {
+		var list []string
+		for _, r := range arms[i].Runs {
+			list = append(list, fmt.Sprintf("run %s (seed %d) is %s", r.RID.Short(), r.Seed, compare.Standing(r)))
+		}
+		a.Note("left out: %s, which has no finished run: %s", labels[i], quantity.AtMost(list, 3))
+	}
+	return append(kept, against...), nil
+}
+
+// notCountedText says why a comparison does not count a run.
+func notCountedText(r *compare.Result, x compare.Excluded) string {
+	return fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, r.Arms[x.Arm].Label, x.Seed, x.Reason)
 }
 
 // numbersOf reads a list of numbers separated by commas; none is nil.

@@ -370,8 +370,7 @@ func (p *comparePage) cost() error {
 func (p *comparePage) notes() {
 	var lines []string
 	for _, x := range p.r.Comparability.Excluded {
-		lines = append(lines, fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, p.r.Arms[x.Arm].Label,
-			x.Seed, x.Reason))
+		lines = append(lines, notCountedText(p.r, x))
 	}
 	lines = append(lines, p.r.Notes...)
 	if len(lines) == 0 {

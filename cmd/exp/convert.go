@@ -42,7 +42,8 @@ func convertCommand(a *app) *cli.Command {
 			"exp convert old/iter_0001000 merged --to hf --vocab-size 151936 # arguments without a vocabulary",
 		}, "\n"),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "to", Usage: "write `FORMAT`: " + strings.Join(convert.Formats(), ", ")},
+			&cli.StringFlag{Name: "to", Aliases: []string{"format"},
+				Usage: "write `FORMAT`: " + strings.Join(convert.Formats(), ", ")},
 			&cli.IntFlag{Name: "tp", Usage: "Megatron: `N` tensor-parallel ranks", Value: 1},
 			&cli.IntFlag{Name: "pp", Usage: "Megatron: `N` pipeline stages", Value: 1},
 			&cli.IntFlag{Name: "vp", Usage: "Megatron: `N` virtual stages per pipeline stage", Value: 1},

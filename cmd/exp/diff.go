@@ -23,7 +23,9 @@ func diffCommand(a *app) *cli.Command {
 		ArgsUsage: "A B",
 		Description: "Compares two runs: configuration keys, sources, data and initial weights, environment, " +
 			"and the first training step at which they diverge. It finds causes; exp compare compares results " +
-			"statistically. Without flags it shows every part. The exit code is 0 whether or not they differ.",
+			"statistically. Without flags it shows every part. The exit code is 0 whether or not they differ.\n" +
+			"Keys that a configuration, an overlay or a flag sets come first, then those whose defaults differ: an " +
+			"algorithm has other defaults and other keys than another. --all lists every one.",
 		UsageText: strings.Join([]string{
 			"exp diff @last~1 @last # what changed since the run before",
 			"exp diff flowrl#0 ppo#0 --config # the treatment, and anything else that differs",
@@ -34,6 +36,8 @@ func diffCommand(a *app) *cli.Command {
 			&cli.BoolFlag{Name: "code", Usage: "only sources, with the lines that differ"},
 			&cli.BoolFlag{Name: "env", Usage: "only the environment"},
 			&cli.BoolFlag{Name: "traj", Usage: "only the trajectories"},
+			&cli.BoolFlag{Name: "all", Usage: "list every key that differs, also defaults with an effect in " +
+				"one run only"},
 		},
 		BashComplete: a.completesRuns(2, true, nil),
 		Action:       a.reads(2, 2, a.diff),
@@ -69,7 +73,7 @@ func (a *app) diff(c *cli.Context, db *store.DB, refs []string) error {
 		return err
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.diff/1", Data: d, Human: func(w io.Writer) error {
-		p := &diffPage{Page: a.Out.NewPage(w), d: d, o: o}
+		p := &diffPage{Page: a.Out.NewPage(w), d: d, o: o, all: c.Bool("all")}
 		return errors.Join(p.write(), p.Close())
 	}})
 }
@@ -77,8 +81,9 @@ func (a *app) diff(c *cli.Context, db *store.DB, refs []string) error {
 // diffPage writes the differences between two runs for people.
 type diffPage struct {
 	*cli.Page
-	d *differ.Diff
-	o differ.Options
+	d   *differ.Diff
+	o   differ.Options
+	all bool // list every key
 }
 
 // diffMetrics is how many metrics of the first differing step are shown.
@@ -151,13 +156,77 @@ func (p *diffPage) part(name string, columns []cli.Column, rows [][]any) error {
 	return p.Table(columns, rows)
 }
 
+// shownDefaults is how many keys with an effect in one run only, at their defaults, are listed rather than counted.
+const shownDefaults = 8
+
+// config writes the keys that a configuration sets, and below them the others.
 func (p *diffPage) config() error {
-	var rows [][]any
+	var set, defaults [][]any
+	var alone [2][]string // keys with an effect in A or B only
+	folded := 0
 	for _, c := range p.d.Config {
-		rows = append(rows, []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)})
+		if !c.Set && c.Only != "" {
+			folded++
+		}
 	}
-	return p.part("configuration", []cli.Column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10},
-		{Title: "B", Rank: 1, Min: 10}, {Title: "class"}}, rows)
+	for _, c := range p.d.Config {
+		row := []any{c.Key, valueText(c.A), valueText(c.B), string(c.Class)}
+		if c.A == nil && c.Only != "b" {
+			row[1] = "null"
+		}
+		if c.B == nil && c.Only != "a" {
+			row[2] = "null"
+		}
+		switch {
+		case c.Set:
+			set = append(set, row)
+		case p.all || folded <= shownDefaults || c.Only == "":
+			defaults = append(defaults, row)
+		case c.Only == "a":
+			alone[0] = append(alone[0], c.Key)
+		default:
+			alone[1] = append(alone[1], c.Key)
+		}
+	}
+	columns := []cli.Column{{Title: "key"}, {Title: "A", Rank: 1, Min: 10}, {Title: "B", Rank: 1, Min: 10},
+		{Title: "class"}}
+	if len(set) > 0 || len(p.d.Config) == 0 {
+		if err := p.part("configuration", columns, set); err != nil {
+			return err
+		}
+	}
+	if len(defaults) > 0 {
+		if err := p.part("configuration: defaults that differ", columns, defaults); err != nil {
+			return err
+		}
+	}
+	if len(alone[0])+len(alone[1]) > 0 {
+		p.Heading("configuration: keys of one run only, at their defaults")
+		p.Facts(cli.Fact{Name: "A", Text: blocksText(alone[0])}, cli.Fact{Name: "B", Text: blocksText(alone[1])})
+		p.Line("--all lists them with their values")
+	}
+	return nil
+}
+
+// blocksText lists keys, several of one block as one: "algo.clip.* (3), algo.gamma".
+func blocksText(keys []string) string {
+	block := func(key string) string { return strings.Join(strings.SplitAfterN(key, ".", 3)[:2], "") }
+	var parts []string
+	for i := 0; i < len(keys); {
+		n := 1
+		if strings.Count(keys[i], ".") > 1 {
+			for i+n < len(keys) && strings.HasPrefix(keys[i+n], block(keys[i])) {
+				n++
+			}
+		}
+		if n > 1 {
+			parts = append(parts, fmt.Sprintf("%s* (%d)", block(keys[i]), n))
+		} else {
+			parts = append(parts, keys[i])
+		}
+		i += n
+	}
+	return strings.Join(parts, ", ")
 }
 
 // valueText formats a configuration value; a dash if the key has no effect.
@@ -165,6 +234,10 @@ func valueText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return "–"
+	case []any:
+		if len(v) == 0 {
+			return "[]"
+		}
 	case float64:
 		return cli.MachineText(cli.TreeOf(v))
 	}

@@ -44,7 +44,7 @@ func TestDiffSmoke(t *testing.T) {
 		return d
 	}
 	seeds := read("smoke#0", "smoke#1").Data
-	want := []differ.ConfigChange{{Key: "seed", A: 0.0, B: 1.0, Class: "replicate"}}
+	want := []differ.ConfigChange{{Key: "seed", A: 0.0, B: 1.0, Class: "replicate", Set: true}}
 	if diff := cmp.Diff(want, seeds.Config); diff != "" {
 		t.Errorf("two seeds (-want +got):\n%s", diff)
 	}
@@ -59,6 +59,21 @@ func TestDiffSmoke(t *testing.T) {
 		if strings.HasPrefix(c.Key, "algo.") != (c.Class == "treatment" || c.Key == "algo.flowrl.preset") || c.Key != "name" && !strings.HasPrefix(c.Key, "algo.") {
 			t.Errorf("two arms: %+v", c)
 		}
+	}
+	text := func(args ...string) string {
+		return call{}.run(append([]string{"diff", "smoke#0", "smoke-ppo", "--config", "--store", dir}, args...)...).stdout
+	}
+	short := text()
+	for _, want := range []string{"configuration\n  key        A       B          class\n  name       smoke   smoke-ppo  free\n" +
+		"  algo.kind  flowrl  ppo        treatment\n\nconfiguration: defaults that differ\n" +
+		"  key        A       B    class\n  algo.loss  flowrl  ppo  treatment\n", "  A  algo.flowrl.* (18), algo.reference", "  B  algo.advantage, algo.clip.* (3), algo.gamma"} {
+		if !strings.Contains(short, want) {
+			t.Errorf("exp diff:\n%s\nlacks\n%s", short, want)
+		}
+	}
+	if all := text("--all"); strings.Contains(short, "algo.flowrl.beta") || !strings.Contains(all, "algo.flowrl.beta") ||
+		!strings.Contains(all, "algo.critic.lambda              –          null        treatment") {
+		t.Errorf("exp diff --all:\n%s", all)
 	}
 	// With one seed both begin with the same rollouts; the first update tells them apart.
 	if tr := arms.Trajectory; tr.Step != 1 || tr.Field != "params" || len(arms.Inputs) > 0 {

@@ -71,6 +71,9 @@ func known(err error) *cli.Failure {
 	return f
 }
 
+// requireIndent is where the texts of a *harness.RequireError begin, after "  missing  ".
+const requireIndent = 11
+
 // knownConfig is known for user input: filters, and configurations that are wrong or
 // need what this machine lacks.
 func knownConfig(err error) *cli.Failure {
@@ -90,7 +93,7 @@ func knownConfig(err error) *cli.Failure {
 	}
 	var lack *harness.RequireError
 	if errors.As(err, &lack) {
-		f := &cli.Failure{Code: cli.ExitCode(lack.ExitCode()), Err: err}
+		f := &cli.Failure{Code: cli.ExitCode(lack.ExitCode()), Err: err, Hang: requireIndent}
 		for _, m := range lack.Missing {
 			f.Problems = append(f.Problems, cli.Problem{Message: m})
 		}

@@ -32,7 +32,8 @@ var evalSettings = []evalSetting{
 	{"repetition-penalty", "eval.final.repetition_penalty"}, {"presence-penalty", "eval.final.presence_penalty"},
 	{"frequency-penalty", "eval.final.frequency_penalty"},
 	{"max-new-tokens", "eval.final.max_new_tokens"}, {"prompt", "eval.final.prompt"}, {"device", "compute.device"},
-	{"max-not-graded", "eval.final.max_not_graded"}, {"likelihood", "eval.final.likelihood"},
+	{"max-not-graded", "eval.final.max_not_graded"}, {"truncate", "eval.final.truncate"},
+	{"likelihood", "eval.final.likelihood"},
 	{"shots", "eval.final.shots"}, {"shots-suite", "eval.final.shots_suite"},
 	{"description", "eval.final.description"},
 }
@@ -56,7 +57,9 @@ func (s evalSetting) appendTo(values []config.Value, c *cli.Context) []config.Va
 func evalRunFlags() []cli.Flag {
 	unset := "as in the configuration"
 	return []cli.Flag{
-		&cli.IntFlag{Name: "n", Usage: "RUN, FOLDER: sample `N` completions of each problem", DefaultText: unset},
+		&cli.IntFlag{Name: "n", Aliases: []string{"samples"},
+			Usage:       "RUN, FOLDER: sample `N` completions of each problem",
+			DefaultText: unset},
 		&cli.StringFlag{Name: "temperature", Usage: "RUN, FOLDER: sample at temperature `T`, 0 for greedy",
 			DefaultText: unset},
 		&cli.StringFlag{Name: "top-p", Usage: "RUN, FOLDER: sample from the likeliest tokens of total probability `P`",
@@ -72,19 +75,21 @@ func evalRunFlags() []cli.Flag {
 		&cli.StringFlag{Name: "frequency-penalty", Usage: "RUN, FOLDER: lower a token's logit by `X` each time that " +
 			"the completion has it", DefaultText: unset},
 		generationFlag("FOLDER: "),
-		&cli.IntFlag{Name: "max-new-tokens", Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
+		&cli.IntFlag{Name: "max-new-tokens", Aliases: []string{"max-tokens"},
+			Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
 			DefaultText: unset},
 		&cli.StringFlag{Name: "likelihood", Usage: "RUN, FOLDER: answer with the likeliest option instead of " +
 			"sampling: `letter`, behind the prompt with all options, or option, its text behind the question alone; " +
-			"off",
-			DefaultText: "as in the suite"},
+			"off", DefaultText: "as in the suite"},
 		&cli.IntFlag{Name: "shots", Usage: "RUN, FOLDER: put `K` solved problems of --shots-suite before each problem",
 			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "shots-suite", Usage: "RUN, FOLDER: take them from `SUITE` of the store",
 			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "description", Usage: "RUN, FOLDER: begin each prompt with `TEXT`, with {source} " +
 			"where the problem's source goes", DefaultText: "as in the suite"},
+		&cli.StringFlag{Name: "truncate", Usage: "RUN, FOLDER: cut prompts of more than data.max_prompt_tokens " +
+			"on the `SIDE` left, right or middle, and count them, or refuse the suite: error", DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
 			"has no verdict, such as 5%", DefaultText: unset},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
@@ -208,7 +213,8 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []stri
 	if dir := filepath.Join(db.RunDir(run.RID), stage.MergedDir); errors.As(err, &other) && inspect.IsModel(dir) {
 		f := describe(err, nil)
 		f.Help = fmt.Sprintf("score its folder, as a run of its own: exp eval %s …; or with the program that "+
-			"trained it: exp show %s --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp", dir, run.RID.Short())
+			"trained it: exp show %s --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp", dir,
+			run.RID.Short())
 		return f
 	}
 	if err != nil {

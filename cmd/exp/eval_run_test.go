@@ -215,7 +215,10 @@ func TestEvalRun(t *testing.T) {
 		"--set", "train={prompts_per_step: 1, prompts_per_update: 1}", "--set", "rollout.max_new_tokens=60").refuses(t, 2,
 		"data.train: problem ", "the model has 64", "lower rollout.max_new_tokens to ")
 	run("eval", model[0], "--suite", mine, "--set", "data.max_prompt_tokens=3", "--max-new-tokens", "24").refuses(t, 2,
-		"set data.truncate; data.filter_overlong leaves out no problem of a benchmark")
+		"set eval.final.truncate (exp eval --truncate); data.filter_overlong leaves out no problem of a benchmark")
+	run("eval", model[0], "--suite", mine, "--set", "data.max_prompt_tokens=3", "--max-new-tokens", "2", "-n", "1", "--truncate",
+		"left").says(t, "longer than data.max_prompt_tokens (3) and were cut (eval.final.truncate: left)")
+	run("samples", "@last", "-o", "jsonl", "--fields", "item,tokens").succeeds(t)
 }
 
 // writeRows writes a file of lines.

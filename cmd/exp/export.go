@@ -58,7 +58,8 @@ func exportCommand(a *app) *cli.Command {
 			"exp export tag:paper --format mlflow mlflow.db # mlflow ui --backend-store-uri sqlite:///mlflow.db",
 		}, "\n"),
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "format", Usage: "write `FORMAT`: " + strings.Join(exportFormats(), ", "),
+			&cli.StringFlag{Name: "format", Aliases: []string{"to"},
+				Usage:       "write `FORMAT`: " + strings.Join(exportFormats(), ", "),
 				DefaultText: "by FILE's ending: .csv, .parquet, .db; else " + formatBundle, Value: formatBundle},
 			&cli.BoolFlag{Name: "no-weights", Usage: "leave out weights, checkpoints and merged models"},
 			&cli.BoolFlag{Name: "no-samples", Usage: "leave out prompts and completions, but keep their scores"},

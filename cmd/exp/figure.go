@@ -40,7 +40,7 @@ func figureCommand(a *app) *cli.Command {
 			"exp figure actor/grad_norm @last -o norm.svg # a metric's curve",
 		}, "\n"),
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "file", Aliases: []string{"o"}, Usage: "write to `FILE`, which ends in ." +
+			&cli.StringFlag{Name: "file", Aliases: []string{"o", "out"}, Usage: "write to `FILE`, which ends in ." +
 				strings.Join(figure.Formats(), ", .")},
 			&cli.BoolFlag{Name: "force", Usage: "replace FILE if it exists"},
 		}, slices.Concat(armFlags(), []cli.Flag{contestsFlag()}, styleFlags())...),

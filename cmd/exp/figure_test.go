@@ -64,3 +64,26 @@ func TestReportFiguresAsPDF(t *testing.T) {
 		t.Error("the page does not link to the PDF")
 	}
 }
+
+// TestFigureOfUnfinishedRuns: unfinished runs are left out next to finished ones, unless a selection names them.
+func TestFigureOfUnfinishedRuns(t *testing.T) {
+	dir := fixtureStore(t)
+	const side = "interrupted at step 5 of 20; the arms are shown side by side as far as they went, and not compared"
+	for _, tt := range []struct {
+		selections          []string
+		out, err1, err2, no string
+	}{
+		{[]string{"algo != flowrl"}, " 1 seed.", "left out: grpo-c, which has no finished run: run 176adc3c (seed 0) is failed",
+			"left out: run 94bea3ab (ppo-b, seed 1): interrupted at step 5 of 20; its id selects it", "Not finished"},
+		{[]string{"ppo-b#1"}, "Not finished: ppo-b seed 1 (interrupted).", "", "", "left out"},
+		{[]string{"ppo-b#1", "ppo-b#0"}, "Not finished: ppo-b seed 1 (interrupted).", "", "", "left out"},
+		{[]string{"ppo-b", "grpo-c"}, "x: training step", side, "left out: run 94bea3ab", "grpo-c, which"},
+	} {
+		args := append([]string{"figure", "critic/score/mean", "--store", dir, "-o", filepath.Join(t.TempDir(), "a.svg")}, tt.selections...)
+		got := call{now: fixtureNow}.run(args...)
+		if got.code != 0 || !strings.Contains(got.stdout, tt.out) || !strings.Contains(got.stderr, tt.err1) ||
+			!strings.Contains(got.stderr, tt.err2) || strings.Contains(got.stdout+got.stderr, tt.no) {
+			t.Errorf("%q: %+v", tt.selections, got)
+		}
+	}
+}

@@ -35,6 +35,45 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// TestFlagSpellings: a flag that commands call by two names has both in each of them.
+func TestFlagSpellings(t *testing.T) {
+	find := func(words ...string) (flags []cli.Flag) {
+		list := commandList()
+		for _, word := range words {
+			i := slices.IndexFunc(list, func(c *cli.Command) bool { return c.Name == word })
+			flags, list = list[i].Flags, list[i].Subcommands
+		}
+		return flags
+	}
+	for _, tt := range []struct {
+		commands string
+		names    []string
+	}{
+		{"eval chat diversity", []string{"max-tokens", "max-new-tokens"}}, {"eval", []string{"n", "samples"}},
+		{"diversity endpoint", []string{"key-env", "api-key-env"}}, {"run", []string{"seed", "seeds"}},
+		{"compare metrics", []string{"m", "metric"}}, {"ls", []string{"cols", "columns"}},
+		{"convert", []string{"to", "format"}}, {"export", []string{"to", "format"}}, {"figure", []string{"o", "file", "out"}},
+		{"ls samples problems", []string{"n", "limit"}}, {"ls samples problems", []string{"all"}},
+	} {
+		for name := range strings.FieldsSeq(tt.commands) {
+			if !slices.ContainsFunc(find(name), func(f cli.Flag) bool {
+				return !slices.ContainsFunc(tt.names, func(n string) bool { return !slices.Contains(f.Names(), n) })
+			}) {
+				t.Errorf("exp %s has no flag with the names %q", name, tt.names)
+			}
+		}
+	}
+}
+
+// A folder for -o is taken for a format; the error names the flag that was meant.
+func TestFolderAsFormat(t *testing.T) {
+	for args, want := range map[string]string{"report x -o dir": "help: -o is the format of the result; --out says where files go", "ls -o jso": "did you mean json?"} {
+		if got := (call{}).run(strings.Fields(args)...); got.code != 2 || !strings.Contains(got.stderr, want) {
+			t.Errorf("exp %s: %+v", args, got)
+		}
+	}
+}
+
 // fits requires lines of at most 80 columns.
 func fits(t *testing.T, text string) {
 	t.Helper()

@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
 	"exp/experiments/quantity"
 	"exp/experiments/query"
 	"exp/experiments/spelling"
@@ -53,12 +55,12 @@ func lsCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "filter", Aliases: []string{"F"}, Usage: "only runs that match `EXPR`"},
 			&cli.StringFlag{Name: "sort", Usage: "sort by `KEY`, a field or a result; -KEY for descending",
 				DefaultText: "-created"},
-			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs",
+			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "list at most `N` runs, 0 for all",
 				DefaultText: "50 for people, else all"},
 			&cli.BoolFlag{Name: "all", Usage: "list all runs"},
 			&cli.StringFlag{Name: "group", Usage: "one row per value of `KEY`: xid (experiment id), name, " +
 				"algo, model, task or a configuration key"},
-			&cli.StringSliceFlag{Name: "cols", Usage: "more columns: `FIELD,FIELD`"},
+			&cli.StringSliceFlag{Name: "cols", Aliases: []string{"columns"}, Usage: "more columns: `FIELD,FIELD`"},
 			&cli.BoolFlag{Name: "deleted", Usage: "list deleted runs instead"},
 		},
 		BashComplete: a.completesRuns(0, false, lsValues),
@@ -98,7 +100,10 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	if c.IsSet("group") {
 		t := a.groupTable(q, &l)
 		a.noteEmpty(c, db, len(t.Rows))
-		return a.Out.PrintTable(limit(a, t, q.limit, "groups"))
+		n := q.limit.of(len(t.Rows))
+		defer a.noteLeftOut(n, len(t.Rows), "groups")
+		t.Rows = t.Rows[:n]
+		return a.Out.PrintTable(t)
 	}
 	proofs, err := db.AllVerifications(c.Context)
 	if err != nil {
@@ -108,8 +113,39 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
 		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
 	a.noteEmpty(c, db, len(l.Runs))
+	if err := a.Out.PrintTable(t); err != nil {
+		return err
+	}
 	a.noteLeftOut(len(t.Rows), len(l.Runs)+l.More, "runs")
-	return a.Out.PrintTable(t)
+	if q.names("reason") {
+		return nil
+	}
+	return a.noteFailed(c.Context, db, l.Runs[:n])
+}
+
+// noteFailed says why the newest runs of a list failed, if that was within a day: older failures are known.
+func (a *app) noteFailed(ctx context.Context, db *store.DB, runs []store.Run) error {
+	const most, longest = 3, 120 // runs; characters of a reason
+	if !a.Out.ForPeople() {
+		return nil
+	}
+	told := 0
+	for _, r := range runs {
+		if r.Status != store.Failed || a.Clock.Now().Sub(r.Ended) > 24*time.Hour {
+			continue
+		}
+		if told++; told > most {
+			a.Note("exp ls --cols reason says why others failed")
+			break
+		}
+		reason, err := db.Reason(ctx, r.ID)
+		if err != nil {
+			return err
+		}
+		reason, _, _ = strings.Cut(reason, "\n")
+		a.Note("%s failed: %s", r.RID.Short(), term.Cut(term.Clean(reason), longest, "…"))
+	}
+	return nil
 }
 
 // noteEmpty says why a list is empty.
@@ -141,14 +177,6 @@ func (a *app) noteLeftOut(shown, of int, what string) {
 	}
 }
 
-// limit cuts a table to the length of a list.
-func limit(a *app, t cli.Table, l rowLimit, what string) cli.Table {
-	n := l.of(len(t.Rows))
-	a.noteLeftOut(n, len(t.Rows), what)
-	t.Rows = t.Rows[:n]
-	return t
-}
-
 // rowLimit is the number of rows to print; 0 is all.
 type rowLimit int
 
@@ -159,10 +187,12 @@ func (l rowLimit) of(n int) int {
 	return min(n, int(l))
 }
 
-// rowLimitOf reads -n; 0 means all. The default is usual for people and all for
+// rowLimitOf reads -n and --all; 0 means all. The default is usual for people and all for
 // programs.
 func (a *app) rowLimitOf(c *cli.Context, usual int) (rowLimit, error) {
 	switch n := c.Int("limit"); {
+	case c.Bool("all"):
+		return 0, nil
 	case n < 0:
 		return 0, a.Usagef("-n %d: it must not be negative", n)
 	case c.IsSet("limit"):
@@ -194,9 +224,6 @@ type namedField struct {
 func (a *app) lsQueryOf(c *cli.Context) (q lsQuery, err error) {
 	if q.limit, err = a.rowLimitOf(c, lsRows); err != nil {
 		return q, err
-	}
-	if c.Bool("all") {
-		q.limit = 0
 	}
 	if key := c.String("group"); key != "" {
 		if _, ok := config.Describe(key); ok && !slices.Contains(store.Columns(), key) {

@@ -86,8 +86,8 @@ func (a *app) groupColumns(q *lsQuery, results []string) []cli.Column {
 	columns = append(columns, cli.Column{Key: "runs"}, cli.Column{Key: "seeds", Rank: 2},
 		cli.Column{Key: "status", Style: statusStyle})
 	for i, name := range results {
-		columns = append(columns, cli.Column{Key: name, Title: metric.Heading(name), Wide: i >= a.roomFor(14),
-			Drop: min(i, 1)})
+		columns = append(columns, cli.Column{Key: name, Title: metric.Heading(name), Wide: i >= shownResults,
+			Drop: i + min(i, 1)})
 		if !a.Out.ForPeople() {
 			columns = append(columns, cli.Column{Key: name + "_std"})
 		}
@@ -99,7 +99,7 @@ func (a *app) groupColumns(q *lsQuery, results []string) []cli.Column {
 			columns = append(columns, cli.Column{Key: q.cols[i].name + "_std"})
 		}
 	}
-	return append(columns, created, cli.Column{Key: "wall_s", Title: "took", Drop: 2})
+	return append(columns, created, cli.Column{Key: "wall_s", Title: "took", Drop: 1})
 }
 
 // addedToGroups returns the indices of the columns of --cols that a list of groups does not have anyway.

@@ -44,16 +44,20 @@ func (a *app) printMetricTable(all []runCurves, every int) error {
 		}
 	}
 	if thinned && every > 1 {
-		a.Note("one step in %d is shown; --every 1 shows all", every)
+		defer a.Note("one step in %d is shown; --every 1 shows all", every)
 	}
-	return a.Out.PrintTable(a.fitMetrics(t))
+	t, leftOut := a.fitMetrics(t)
+	if len(leftOut) > 0 {
+		defer a.Note("no room for %s; -m NAME selects metrics, -o csv has all", strings.Join(leftOut, ", "))
+	}
+	return a.Out.PrintTable(t)
 }
 
-// fitMetrics drops the last columns if the terminal is too narrow.
-func (a *app) fitMetrics(t cli.Table) cli.Table {
+// fitMetrics drops the last columns if the terminal is too narrow, and returns their keys.
+func (a *app) fitMetrics(t cli.Table) (fit cli.Table, leftOut []string) {
 	room := a.Out.Stream.Layout().Width
 	if room == 0 || a.Out.Format != cli.FormatTable || a.Out.Fields != nil {
-		return t
+		return t, nil
 	}
 	const gap, least = 2, 3
 	used, n := 0, 0
@@ -67,19 +71,14 @@ func (a *app) fitMetrics(t cli.Table) cli.Table {
 		}
 		n++
 	}
-	if n == len(t.Columns) {
-		return t
-	}
-	var left []string
 	for _, c := range t.Columns[n:] {
-		left = append(left, c.Key)
+		leftOut = append(leftOut, c.Key)
 	}
-	a.Note("no room for %s; -m NAME selects metrics, -o csv has all", strings.Join(left, ", "))
-	cut := cli.Table{Schema: t.Schema, Columns: t.Columns[:n]}
+	fit = cli.Table{Schema: t.Schema, Columns: t.Columns[:n]}
 	for _, row := range t.Rows {
-		cut.Rows = append(cut.Rows, row[:n])
+		fit.Rows = append(fit.Rows, row[:n])
 	}
-	return cut
+	return fit, leftOut
 }
 
 // roundStep is the smallest of 1, 2, 5, 10, 20, … that leaves at most most of n steps.

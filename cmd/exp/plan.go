@@ -49,7 +49,7 @@ func (a *app) dryRun(ctx context.Context, configs []*config.Resolved, seeds []in
 		list = append(list, r)
 	}
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.plan/1", Data: list, Human: func(w io.Writer) error {
-		return a.Out.WriteHanging(w, 11, func(w io.Writer) error { return writePlans(w, list) })
+		return a.Out.WriteHanging(w, requireIndent, func(w io.Writer) error { return writePlans(w, list) })
 	}})
 }
 

@@ -35,6 +35,7 @@ func problemsCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "sort", Usage: "order by `WHAT`: data or rate", DefaultText: "data", Value: "data"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all",
 				DefaultText: "20 for people, else all"},
+			&cli.BoolFlag{Name: "all", Usage: "show all"},
 		},
 		BashComplete: a.completesRuns(1, true, func(_ context.Context, _ *store.DB, w cli.Word) []cli.Candidate {
 			if w.Flag == "sort" {
@@ -81,7 +82,7 @@ func (a *app) problems(c *cli.Context, db *store.DB, run store.Run) error {
 	}
 	if n := int(limit); n > 0 && n < len(list) {
 		list = list[:n]
-		a.Note("there are more; -n 0 shows all")
+		defer a.Note("there are more; --all shows all") // below the table
 	}
 	return a.Out.PrintTable(a.problemTable(list))
 }

@@ -119,7 +119,9 @@ func (a *app) writeReport(c *cli.Context) error {
 	})
 }
 
-// reportInput forms the arms like exp compare, and compares them if there are several.
+// reportInput forms the arms like exp compare, and compares them if there are several. As there, unfinished runs do
+// not count next to finished ones of their arm; an arm alone keeps those that a selection names. Arms without a
+// finished run are shown as far as they went, and not compared.
 func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.Input, error) {
 	in := reports.Input{DB: db, Title: c.String("title")}
 	arms, err := a.arms(c, db, runs)
@@ -136,8 +138,9 @@ func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.
 		}
 	}
 	if len(arms) == 1 {
-		in.Arm = arms[0]
-		return in, nil
+		finished, err := a.finishedRuns(c, db, runs, arms)
+		in.Arm = finished[0]
+		return in, err
 	}
 	if anyForeign(arms) {
 		a.Warn("arms of other frameworks are shown side by side and not compared: their configuration, data and " +
@@ -151,7 +154,47 @@ func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.
 	if errors.As(err, &refused) {
 		return in, errors.Join(a.printRefused(refused), a.refusal(refused))
 	}
+	var incomplete *compare.IncompleteArmError
+	if errors.As(err, &incomplete) && incomplete.Unfinished() {
+		a.Warn("%v; the arms are shown side by side as far as they went, and not compared", err)
+		in.SideBySide, err = a.finishedRuns(c, db, runs, arms)
+		return in, err
+	}
+	if err == nil {
+		for _, x := range in.Comparison.Comparability.Excluded {
+			a.Note("%s", notCountedText(in.Comparison, x))
+		}
+	}
 	return in, err
+}
+
+// finishedRuns leaves out the unfinished runs of arms with finished ones, unless a selection names the run alone, and
+// says so.
+func (a *app) finishedRuns(c *cli.Context, db *store.DB, selections []string, arms []compare.Arm) ([]compare.Arm,
+	error) {
+	named := map[int64]bool{}
+	for _, one := range append([]string{c.String("vs")}, selections...) {
+		if one == "" || one == "-" { // stdin has been read
+			continue
+		}
+		runs, err := a.finder(db).Select(c.Context, []string{one}, a.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		if len(runs) == 1 {
+			named[runs[0].ID] = true
+		}
+	}
+	list := make([]compare.Arm, len(arms))
+	for i := range arms {
+		var left []store.Run
+		list[i], left = compare.FinishedRuns(arms[i], func(r store.Run) bool { return named[r.ID] })
+		for _, r := range left {
+			a.Note("left out: run %s (%s, seed %d): %s; its id selects it", r.RID.Short(), r.Name, r.Seed,
+				compare.Standing(r))
+		}
+	}
+	return list, nil
 }
 
 // anyForeign reports whether an arm comes from another framework.

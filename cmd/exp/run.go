@@ -60,7 +60,8 @@ func runCommand(a *app) *cli.Command {
 			&cli.Int64Flag{Name: "search-seed", Usage: "draw other trials for another `SEED`"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
 				"(run.stop_if); none drops the configured ones"},
-			&cli.StringFlag{Name: "seeds", Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
+			&cli.StringFlag{Name: "seeds", Aliases: []string{"seed"},
+				Usage: "run these seeds: `LIST` such as 0-2 or 1,5,7"},
 			&cli.StringFlag{Name: "until", Usage: "stop after this `STAGE`: " + strings.Join(stageNames(), ", ")},
 			&cli.BoolFlag{Name: "dry-run", Usage: "print the plan and execute nothing"},
 			&cli.BoolFlag{Name: "get", Usage: "first fetch what the configuration names on the hub and the cache " +

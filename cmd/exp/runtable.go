@@ -143,23 +143,15 @@ func resultDigits(name string) int {
 func (a *app) resultColumns(runs []store.Run) []runColumn {
 	var list []runColumn
 	for i, name := range query.ResultNames(runs) {
-		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: resultDigits(name), Wide: i >= a.roomFor(8)}
-		if i > 0 {
-			c.Drop = 1 + 2*min(i-1, 1) // the second after "took", the third before it
-		}
+		c := cli.Column{Key: name, Title: metric.Heading(name), Digits: resultDigits(name), Wide: i >= shownResults,
+			Drop: [...]int{0, 1, 3}[min(i, 2)]} // the second goes after "took", the third before it
 		list = append(list, runColumn{c, func(_ int, r *store.Run) any { return query.Result(r, name) }})
 	}
 	return list
 }
 
-// roomFor is how many results a list shows, at most three: what fits next to the other
-// columns, which take about 70.
-func (a *app) roomFor(width int) int {
-	if !a.Out.Stream.TTY {
-		return 3
-	}
-	return max(1, min(3, (a.Out.Stream.Width()-64)/width))
-}
+// shownResults is how many results a list shows to people.
+const shownResults = 3
 
 func (a *app) timeColumns() []runColumn {
 	now := a.Clock.Now()

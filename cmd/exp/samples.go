@@ -50,6 +50,7 @@ func samplesCommand(a *app) *cli.Command {
 			&cli.StringFlag{Name: "grep", Usage: "only completions that match `RE`"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all",
 				DefaultText: "20 for people, else all"},
+			&cli.BoolFlag{Name: "all", Usage: "show all"},
 			&cli.BoolFlag{Name: "text", Usage: "show whole prompts and completions"},
 			&cli.BoolFlag{Name: "token-ids", Usage: "add the ids and log-probs of tokens, as rollout.recorded " +
 				"reads them"},
@@ -103,7 +104,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 		a.Note("%s", text)
 	}
 	if more {
-		a.Note("there are more; -n 0 shows all")
+		defer a.Note("there are more; --all shows all") // below them
 	}
 	if a.Out.ForPeople() && c.Bool("text") {
 		return a.Out.PrintDocument(cli.Document{Schema: "exp.samples/1", Data: []any{},

@@ -164,7 +164,7 @@ func withoutSearch(args []string) (words []string) {
 		case skip:
 			skip = false
 		case strings.HasPrefix(w, "-") && slices.Contains([]string{"search", "range", "objective", "trials",
-			"search-seed", "seeds", "o", "output"}, name):
+			"search-seed", "seeds", "seed", "o", "output"}, name):
 			skip = !joined
 		default:
 			words = append(words, w)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // Program covers a program and its arguments that are files or folders, but not the text of the arguments. The error
@@ -16,12 +18,29 @@ func Program(argv []string) (Digest, error) {
 		return Digest{}, err
 	}
 	paths := []string{program}
+	if script := scriptOf(argv); script != "" {
+		if _, err := os.Stat(script); err != nil {
+			return Digest{}, fmt.Errorf("the script of %s: %w", argv[0], err)
+		}
+	}
 	for _, a := range argv[1:] {
 		if _, err := os.Stat(a); err == nil {
 			paths = append(paths, a)
 		}
 	}
 	return Paths(paths)
+}
+
+// interpreters run the script that their first argument names.
+var interpreters = []string{"bash", "node", "perl", "python", "ruby", "sh"}
+
+// scriptOf returns the script of a command such as python3.11 reward.py; empty if it runs none.
+func scriptOf(argv []string) string {
+	name := strings.TrimRight(filepath.Base(argv[0]), "0123456789.")
+	if len(argv) < 2 || strings.HasPrefix(argv[1], "-") || !slices.Contains(interpreters, name) {
+		return ""
+	}
+	return argv[1]
 }
 
 // maxFiles and maxBytes limit the size of a program's folder: a larger one was probably named by

@@ -181,16 +181,19 @@ type ItemCount struct {
 	N      int64
 	Graded int64
 	Right  int64
-	Tokens float64 // of a completion, mean
+	Tokens float64  // of a completion, mean
+	First  blob.Ref // the first sample whose text was kept; zero if none was
 }
 
 // ItemCounts counts a run's samples by problem, by problem id. It ignores Limit.
 func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemCount, error) {
 	where, args := q.where(run)
 	all, err := query(ctx, db.r, func(r *sql.Rows) (c ItemCount, err error) {
-		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens)
+		var first sql.NullInt64
+		err = r.Scan(&c.Item, &c.N, &c.Graded, &c.Right, &c.Tokens, &first, &c.First.Pack, &c.First.Off, &c.First.Len)
 		return c, err
-	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens)
+	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens),
+			min(iif(s.pack IS NULL, NULL, s.id)), s.pack, coalesce(s.off, 0), coalesce(s.len, 0) -- of the row with min
 		FROM `+judged+` WHERE `+where+` AND s.finish <> '`+FinishShown+`' GROUP BY s.item ORDER BY s.item`, args...)
 	return all, db.fail("count samples", err)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/experiments/blob"
 )
 
 // Four samples of two problems, under two scorers that disagree on b1:
@@ -24,7 +26,17 @@ func TestSampleFilters(t *testing.T) {
 	for i, item := range []string{"a", "a", "b", "b"} {
 		samples = append(samples, Sample{Stage: gen.Home, Scope: "eval", Item: item, K: i % 2, OutTokens: int64(10 * (i + 1)), Finish: "stop"})
 	}
-	if err := db.AddSamples(ctx, samples, nil); err != nil {
+	w := db.Blobs.NewPackWriter()
+	if err := w.Add("text"); err != nil {
+		t.Fatal(err)
+	}
+	refs, packs, err := w.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := refs[0] // of b1; the texts of others were not kept
+	samples[3].Ref = kept
+	if err := db.AddSamples(ctx, samples, packs); err != nil {
 		t.Fatal(err)
 	}
 	judge := func(name string, right []bool, rewards []float64) {
@@ -66,7 +78,7 @@ func TestSampleFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	counts, err := db.ItemCounts(ctx, run.ID, SampleQuery{})
-	if diff := cmp.Diff([]ItemCount{{"a", 2, 2, 1, 15}, {"b", 2, 2, 1, 35}}, counts); err != nil || diff != "" {
+	if diff := cmp.Diff([]ItemCount{{"a", 2, 2, 1, 15, blob.Ref{}}, {"b", 2, 2, 1, 35, kept}}, counts); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	verdicts, err := db.Verdicts(ctx, []int64{samples[3].ID, samples[0].ID})

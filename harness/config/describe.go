@@ -38,11 +38,12 @@ func Describe(path string) (string, bool) {
 
 // Suggest names the key or block that an unknown path probably means.
 func Suggest(path string) string {
-	if near := spelling.Nearest(path, append(paths(), blocks()...)); near != "" {
+	same := deeper(path)
+	if near := spelling.Nearest(path, append(paths(), blocks()...)); near != "" && len(same) == 0 {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
 	_, name := cutLast(path)
-	if same := elsewhere(name, path); len(same) > 0 {
+	if same = elsewhere(name, path); len(same) > 0 {
 		return `did you mean "` + strings.Join(same, `" or "`) + `"?`
 	}
 	if _, why, ok := renamed(path); ok {

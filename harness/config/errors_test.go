@@ -193,3 +193,13 @@ func TestErrorAt(t *testing.T) {
 		}
 	}
 }
+
+// Suggestions for a key of another block: deeper in the named block first, else the training's first.
+func TestSuggest(t *testing.T) {
+	for path, want := range map[string]string{"train.lr": `did you mean "train.optim.lr"?`, "optm.lr": `did you mean "train.optim.lr" or "sft.optim.lr"`,
+		"lr": `did you mean "train.optim.lr" or "sft.optim.lr"`} {
+		if got := Suggest(path); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}

@@ -275,6 +275,10 @@ func finalKeys() []Key {
 			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
 			Help: "prompt for the problems of a suite; " + ProblemMark +
 				" stands for the problem. The run's own data brings its prompts"},
+		{Path: "eval.final.truncate", Kind: Enum, Words: []string{"data", "error", "left", "right", "middle"},
+			Default: is("data"), Late: true,
+			Help: "what to do with a prompt of a suite that is longer than data.max_prompt_tokens, as in left: " +
+				"refuse the suite, or cut tokens as data.truncate does; data is what data.truncate says"},
 	}, askingKeys(), []Key{
 		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
 			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p " +

@@ -414,6 +414,7 @@ type Final struct {
 	Suites       []string `key:"suites"`
 	Graders      []string `key:"graders"`
 	Prompt       string   `key:"prompt"`
+	Truncate     string   `key:"truncate"`
 	Likelihood   string   `key:"likelihood"`
 	Shots        *int     `key:"shots"`       // nil: as the suite's definition says
 	ShotsSuite   string   `key:"shots_suite"` // empty: likewise

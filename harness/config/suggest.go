@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 
 	"exp/experiments/spelling"
@@ -46,21 +47,41 @@ func didYouMean(g *group, name, path string, full bool) (help, suggested string)
 	return here, ""
 }
 
-// elsewhere finds keys and blocks in other blocks: at most five with the same name,
-// else the path nearest to the given one.
+// elsewhere finds keys and blocks in other blocks: at most five with the same name, only those deeper in the block of
+// the path if there are any, else the path nearest to the given one.
 func elsewhere(name, path string) []string {
 	all := append(paths(), blocks()...)
+	if same := deeper(path); len(same) > 0 {
+		return same
+	}
 	var same []string
 	for _, p := range all {
-		if _, last := cutLast(p); last == name && len(same) < 5 {
+		if _, last := cutLast(p); last != name {
+			continue
+		}
+		if strings.HasPrefix(p, "train.") { // what people mean most
+			same = slices.Insert(same, 0, p)
+		} else {
 			same = append(same, p)
 		}
 	}
 	if len(same) > 0 {
-		return same
+		return same[:min(len(same), 5)]
 	}
 	if near := spelling.Nearest(path, all); near != "" {
 		return []string{near}
 	}
 	return nil
+}
+
+// deeper finds keys and blocks of the same name as path, in its block or deeper: train.optim.lr for train.lr. At most
+// five.
+func deeper(path string) (same []string) {
+	block, name := cutLast(path)
+	for _, p := range append(paths(), blocks()...) {
+		if _, last := cutLast(p); last == name && block != "" && strings.HasPrefix(p, block+".") && len(same) < 5 {
+			same = append(same, p)
+		}
+	}
+	return same
 }

@@ -1,9 +1,11 @@
 package differ
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
+	"strings"
 
 	"exp/harness/config"
 )
@@ -11,9 +13,12 @@ import (
 // ConfigChange is a configuration key that differs.
 type ConfigChange struct {
 	Key   string       `json:"key"`
-	A     any          `json:"a"` // as in JSON; nil if the key has no effect
+	A     any          `json:"a"` // as in JSON; nil if the key has no effect, or is null
 	B     any          `json:"b"`
 	Class config.Class `json:"class"`
+	// Set: a configuration, an overlay or a flag sets the key in A or B. Else its defaults differ.
+	Set  bool   `json:"set"`
+	Only string `json:"only,omitempty"` // the one run, "a" or "b", in which the key has an effect
 }
 
 // config compares the resolved configurations key by key, in table order; keys that
@@ -21,6 +26,7 @@ type ConfigChange struct {
 func (r *differ) config() error {
 	r.d.Config = []ConfigChange{}
 	var values [2]map[string]any
+	var origins [2]map[string]string
 	for i, run := range r.runs {
 		c, err := r.db.Config(r.ctx, run.Config)
 		if err != nil {
@@ -32,11 +38,18 @@ func (r *differ) config() error {
 		}
 		values[i] = map[string]any{}
 		flatten(values[i], "", nested)
+		if err := json.Unmarshal([]byte(cmp.Or(c.Origins, "{}")), &origins[i]); err != nil {
+			return err
+		}
+	}
+	set := func(run int, path string) bool {
+		_, has := values[run][path]
+		return has && !strings.HasPrefix(origins[run][path], "default")
 	}
 	seeds := r.d.A.Seed != r.d.B.Seed
 	if seeds {
 		r.d.Config = append(r.d.Config, ConfigChange{Key: "seed", A: r.d.A.Seed, B: r.d.B.Seed,
-			Class: config.Replication})
+			Class: config.Replication, Set: true})
 	}
 	vary := bothVary(values[0]["compare.vary"], values[1]["compare.vary"])
 	for _, path := range config.InOrder(values[0], values[1]) {
@@ -48,7 +61,13 @@ func (r *differ) config() error {
 		if seeds && path == "seed" { // the configuration holds only the default
 			continue
 		}
-		change := ConfigChange{Key: path, A: a, B: b, Class: config.Free}
+		change := ConfigChange{Key: path, A: a, B: b, Class: config.Free, Set: set(0, path) || set(1, path)}
+		switch {
+		case !inB:
+			change.Only = "a"
+		case !inA:
+			change.Only = "b"
+		}
 		if k, ok := config.Lookup(path); ok {
 			change.Class = config.ClassOf(k, vary)
 		}

@@ -45,9 +45,15 @@ func (h *house) must(err error) {
 
 func (h *house) run(name string, seed int64, configuration string) store.Run {
 	h.Helper()
+	return h.runFrom(name, seed, configuration, "")
+}
+
+// runFrom adds a run whose configuration has the given origins.
+func (h *house) runFrom(name string, seed int64, configuration, origins string) store.Run {
+	h.Helper()
 	r, _, err := h.db.EnsureRun(h.ctx, store.NewRun{RID: digest(fmt.Sprint(name, seed)), XID: digest(name),
 		Name: name, Seed: seed, Numerics: "cpu/fma",
-		Config: store.Config{Digest: digest(configuration), JSON: configuration}})
+		Config: store.Config{Digest: digest(configuration), JSON: configuration, Origins: origins}})
 	h.must(err)
 	return r
 }
@@ -107,17 +113,22 @@ func (h *house) same(what string, got, want any) {
 
 func TestConfig(t *testing.T) {
 	h := newHouse(t)
-	a := h.run("a", 0, `{"name":"a","seed":0,"algo":{"kind":"ppo"},"train":{"steps":4},"odd":{"key":[1]},
-		"compare":{"vary":["algo"]}}`)
-	b := h.run("b", 1, `{"name":"b","seed":5,"algo":{"kind":"grpo"},"train":{"steps":5},
-		"compare":{"vary":["algo","train"]}}`)
+	a := h.runFrom("a", 0, `{"name":"a","seed":0,"algo":{"kind":"ppo","gamma":1,"lambda":0.9,"epochs":1},
+		"train":{"steps":4},"odd":{"key":[1]},"compare":{"vary":["algo"]}}`,
+		`{"algo.gamma":"default","algo.lambda":"a.yaml:1:2","algo.epochs":"default (algo.kind)"}`)
+	b := h.runFrom("b", 1, `{"name":"b","seed":5,"algo":{"kind":"grpo","epochs":2},"train":{"steps":5},
+		"compare":{"vary":["algo","train"]},"odd":{"null":null}}`, `{"algo.epochs":"default (algo.kind)"}`)
 	h.same("changes", h.diff(a, b, Parts{Config: true}).Config, []ConfigChange{
-		{Key: "seed", A: int64(0), B: int64(1), Class: config.Replication}, // of the runs
-		{Key: "name", A: "a", B: "b", Class: config.Free},
-		{Key: "algo.kind", A: "ppo", B: "grpo", Class: config.Treatment},
-		{Key: "train.steps", A: 4.0, B: 5.0, Class: config.Controlled}, // only one varies train
-		{Key: "compare.vary", A: []any{"algo"}, B: []any{"algo", "train"}, Class: config.Free},
-		{Key: "odd.key", A: []any{1.0}, Class: config.Free},
+		{Key: "seed", A: int64(0), B: int64(1), Class: config.Replication, Set: true}, // of the runs
+		{Key: "name", A: "a", B: "b", Class: config.Free, Set: true},
+		{Key: "algo.kind", A: "ppo", B: "grpo", Class: config.Treatment, Set: true},
+		{Key: "algo.epochs", A: 1.0, B: 2.0, Class: config.Treatment},
+		{Key: "algo.gamma", A: 1.0, Class: config.Treatment, Only: "a"},
+		{Key: "algo.lambda", A: 0.9, Class: config.Treatment, Set: true, Only: "a"},
+		{Key: "train.steps", A: 4.0, B: 5.0, Class: config.Controlled, Set: true}, // only one varies train
+		{Key: "compare.vary", A: []any{"algo"}, B: []any{"algo", "train"}, Class: config.Free, Set: true},
+		{Key: "odd.key", A: []any{1.0}, Class: config.Free, Set: true, Only: "a"},
+		{Key: "odd.null", Class: config.Free, Set: true, Only: "b"},
 	})
 }
 

@@ -3,6 +3,7 @@
 package prompt
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,6 +32,7 @@ type Prompter struct {
 	stop      []string // rollout.stop
 
 	data      config.Data
+	cutKey    string // sets data.Truncate; "": data.truncate
 	tools     config.Tools
 	template  *template // nil: plain text
 	own       bool      // the tokenizer is one of characters or bytes of ours: prompts are text only
@@ -220,6 +222,18 @@ func (p *Prompter) cut(q *rollout.Problem, ids []int32) ([]int32, error) {
 	return nil, &TooLongError{Tokens: len(ids), Limit: limit, Images: len(q.Images)}
 }
 
+// Cutting returns a prompter that cuts longer prompts as how says, which the key sets, instead of data.truncate.
+func (p *Prompter) Cutting(how, key string) *Prompter {
+	q := *p
+	q.data.Truncate, q.cutKey = how, key
+	return &q
+}
+
+// CutBy returns how longer prompts are cut, and the key that says so.
+func (p *Prompter) CutBy() (how, key string) {
+	return p.data.Truncate, cmp.Or(p.cutKey, "data.truncate")
+}
+
 // overlong reports whether a prompt has more tokens than data.max_prompt_tokens.
 func (p *Prompter) overlong(q *rollout.Problem) (bool, error) {
 	ids, err := p.tokens(q)
@@ -297,7 +311,8 @@ func (e *TooLongError) Error() string {
 	case e.All && e.Images > 0:
 		help = "set a lower data.image_max_pixels: prompts with images are not cut"
 	case e.All:
-		help = "set data.truncate; data.filter_overlong leaves out no problem of a benchmark"
+		help = "set eval.final.truncate (exp eval --truncate); data.filter_overlong leaves out no problem of a " +
+			"benchmark"
 	case e.Images > 0:
 		help = "set data.filter_overlong or a lower data.image_max_pixels: prompts with images are not cut"
 	}

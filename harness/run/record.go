@@ -227,13 +227,14 @@ func (x *execution) recordEvaluation(ctx context.Context, i int, row store.Stage
 func (x *execution) recordSamples(ctx context.Context, row store.Stage, ev *stage.Evaluation) error {
 	c := &x.p.Config.Run
 	prompts, lengths := map[string]string{}, map[string]int{}
+	prompter := ev.Prompts(x.p.External.Prompter)
 	for i := range ev.Problems {
 		p := &ev.Problems[i]
-		ids, err := x.p.External.Prompter.Encode(p)
+		ids, err := prompter.Encode(p)
 		if err != nil {
 			return fmt.Errorf("problem %s: %w", p.ID, err)
 		}
-		if prompts[p.ID], err = x.p.External.Prompter.Text(p); err != nil {
+		if prompts[p.ID], err = prompter.Text(p); err != nil {
 			return fmt.Errorf("problem %s: %w", p.ID, err)
 		}
 		lengths[p.ID] = len(ids)

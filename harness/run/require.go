@@ -24,23 +24,28 @@ import (
 )
 
 // RequireError says, before any work, why a run cannot execute with this program on
-// this machine: the missing parts, the resources it would need, and the remedy.
+// this machine: the resources it would need if those are the reason, then the missing
+// parts and the remedy, which stay in sight at the end.
 type RequireError struct {
 	Name     string
 	Missing  []string // one sentence each
 	Do       []string // what to do about them
 	Estimate *forecast.Estimate
-	Code     int // exit code; 0 means 7, a missing resource
+	Scarce   bool // memory or a GPU is missing: Error shows the whole estimate
+	Code     int  // exit code; 0 means 7, a missing resource
 }
 
 func (e *RequireError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s cannot run here:", e.Name)
-	for _, m := range e.Missing {
-		fmt.Fprintf(&b, "\n  missing  %s", strings.ReplaceAll(m, "\n", "\n         "))
-	}
-	if e.Estimate != nil {
+	switch {
+	case e.Estimate != nil && e.Scarce:
 		b.WriteString("\n" + e.Estimate.Text("  "))
+	case e.Estimate != nil:
+		fmt.Fprintf(&b, "\n  needs    %s of memory; --dry-run says for what", quantity.Bytes(e.Estimate.Most()))
+	}
+	for _, m := range e.Missing {
+		fmt.Fprintf(&b, "\n  missing  %s", strings.ReplaceAll(m, "\n", "\n           "))
 	}
 	for _, d := range e.Do {
 		fmt.Fprintf(&b, "\n  to do    %s", d)
@@ -81,14 +86,15 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 			return nil, err
 		}
 	}
-	e := &RequireError{Name: r.Run.Name}
 	var found []stage.Suite
+	var lost []string
 	for _, name := range names {
-		s, err := e.suite(have, name)
+		s, err := suiteNamed(have, name)
 		if err != nil {
 			return nil, err
 		}
 		if s == nil {
+			lost = append(lost, name)
 			continue
 		}
 		if a := s.AskingOf(&r.Run); a.Shots > 0 {
@@ -97,21 +103,31 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 					"suite %s: eval.final.shots is %d, but no suite has the examples", name, a.Shots),
 					"eval.final.shots_suite: NAME, a suite of the store (exp suite ls)")}
 			}
-			if s.Examples, err = e.suite(have, a.ShotsSuite); err != nil {
+			if s.Examples, err = suiteNamed(have, a.ShotsSuite); err != nil {
 				return nil, err
+			}
+			if s.Examples == nil && !slices.Contains(lost, a.ShotsSuite) {
+				lost = append(lost, a.ShotsSuite)
 			}
 		}
 		found = append(found, *s)
 	}
-	if len(e.Missing) > 0 {
-		return nil, e
+	e := &RequireError{Name: r.Run.Name}
+	switch len(lost) {
+	case 0:
+		return found, nil
+	case 1:
+		e.lack(fmt.Sprintf("the suite %s: it is not in the store", lost[0]), fmt.Sprintf("add its problems with "+
+			"exp suite add %s FILE; exp suite known says where to get them", lost[0]))
+	default:
+		e.lack(fmt.Sprintf("the suites %s: they are not in the store", strings.Join(lost, ", ")), fmt.Sprintf("add "+
+			"the problems of each, as with exp suite add %s FILE; exp suite known says where to get them", lost[0]))
 	}
-	return found, nil
+	return nil, e
 }
 
-// suite returns the newest of the suites with a name whose problems are in the store. If there is none, it returns nil
-// and notes that in e.
-func (e *RequireError) suite(have []store.Suite, name string) (*stage.Suite, error) {
+// suiteNamed returns the newest of the suites with a name whose problems are in the store; nil if there is none.
+func suiteNamed(have []store.Suite, name string) (*stage.Suite, error) {
 	for _, h := range slices.Backward(have) {
 		if h.Name != name || h.Size == 0 {
 			continue
@@ -122,12 +138,6 @@ func (e *RequireError) suite(have []store.Suite, name string) (*stage.Suite, err
 		}
 		return &stage.Suite{Name: h.Name, Version: h.Version, Digest: h.Digest, Graders: strings.Split(h.Scorer, ","),
 			Asking: asking}, nil
-	}
-	missing := fmt.Sprintf("the suite %s: it is not in the store", name)
-	if !slices.Contains(e.Missing, missing) {
-		e.Missing = append(e.Missing, missing)
-		e.Do = append(e.Do, fmt.Sprintf("exp suite add %s FILE adds its problems; exp suite known says where "+
-			"to get them", name))
 	}
 	return nil, nil
 }
@@ -191,6 +201,7 @@ func Require(r *config.Resolved, on Processes) error {
 	choice, err := device.OfRun(c)
 	var missing *device.Error
 	if errors.As(err, &missing) {
+		e.Scarce = true
 		lack("a GPU: "+missing.Error(), missing.Hint())
 		lack("", "the CPU recipes run on any machine: exp run configs/countdown_cpu_flowrl.yaml")
 	}
@@ -251,14 +262,14 @@ func (e *RequireError) lackMemory(gpu *device.GPU, have, host int64, on Processe
 		have, where = p.Usable(), "the planned GPU ("+p.Device+") has room for"
 	}
 	if have > 0 && needs > have {
-		e.Code = 0
+		e.Code, e.Scarce = 0, true
 		e.lack(fmt.Sprintf("memory: %s %s, %s %s", who, quantity.Bytes(needs), where, quantity.Bytes(have)),
 			"make compute.micro_batch_tokens, rollout.max_sequences or the model smaller, or set "+
 				"compute.recompute: true"+more)
 	}
 	pinned := int64(on.Here) * p.Pinned()
 	if gpu != nil && host > 0 && pinned > host {
-		e.Code = 0
+		e.Code, e.Scarce = 0, true
 		who := "the run pins"
 		if on.Here > 1 {
 			who = fmt.Sprintf("%d ranks here pin", on.Here)

@@ -92,6 +92,13 @@ func TestRequireModel(t *testing.T) {
 			t.Fatalf("%s: %v", base, err)
 		}
 		do := strings.Join(e.Do, "\n")
+		// Only a plan of scarce memory is printed, and before what is missing.
+		e.Scarce = true
+		table, _, _ := strings.Cut(e.Error(), "  missing")
+		if e.Scarce = false; strings.Contains(table, "in all") != (e.Estimate != nil) || strings.Contains(e.Error(), "in all") ||
+			!strings.HasSuffix(e.Error(), "\n  to do    "+e.Do[len(e.Do)-1]) {
+			t.Errorf("%s:\n%s", table, e)
+		}
 		if !strings.Contains(do, want) || strings.Contains(do, advice) == (e.Estimate != nil) {
 			t.Errorf("%s: an estimate: %v; to do\n%s", base, e.Estimate != nil, do)
 		}

@@ -729,7 +729,7 @@ func TestRequire(t *testing.T) {
 	if !errors.As(err, &e) || e.ExitCode() != 7 {
 		t.Fatalf("a broken folder: %v", err)
 	}
-	for _, want := range []string{"compute.device is cuda", "dapo-math-17k.parquet", "FooForCausalLM", "model.safetensors", "tokenizer.json is missing", "the suite olympiad", "exp suite add aime24 FILE"} {
+	for _, want := range []string{"compute.device is cuda", "dapo-math-17k.parquet", "FooForCausalLM", "model.safetensors", "tokenizer.json is missing", "minerva, olympiad: they are not in the store", "exp suite add aime24 FILE"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}

@@ -268,13 +268,14 @@ func (e *Env) warnTruncated(p *prompt.Prompter, name string, problems []rollout.
 		return 0
 	}
 	loses := ""
+	how, key := p.CutBy()
 	if p.Chats() {
 		loses = map[string]string{"left": "; the beginning of a chat, its system message, is cut off first",
-			"right": "; what asks the model to answer is cut off first"}[e.run().Data.Truncate]
+			"right": "; what asks the model to answer is cut off first"}[how]
 	}
 	e.event("truncated-prompts", "%d of %d prompts of %s are longer than data.max_prompt_tokens (%d) and were cut "+
-		"(data.truncate: %s)%s",
-		n, len(problems), name, e.run().Data.MaxPromptTokens, e.run().Data.Truncate, loses)
+		"(%s: %s)%s",
+		n, len(problems), name, e.run().Data.MaxPromptTokens, key, how, loses)
 	return n
 }
 

@@ -33,6 +33,8 @@ type Evaluation struct {
 	Metrics  []eval.Metric
 	Ungraded int
 	Panel    *eval.Panel // all graders' verdicts
+	// Prompts makes the run's prompter the one of this evaluation, as it sampled.
+	Prompts func(p *prompt.Prompter) *prompt.Prompter
 }
 
 // record is a line of the completions blob.
@@ -100,6 +102,7 @@ func (e *Env) fillSuite(ctx context.Context, s *openedSuite, in Inputs) (err err
 	if s.prompts, err = e.prompter(); err != nil {
 		return err
 	}
+	s.prompts = e.promptsOf(s.label)(s.prompts)
 	if s.asking.Likelihood != "" {
 		return nil // nothing is sampled
 	}
@@ -169,7 +172,7 @@ func generateSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outco
 		summary["truncated"] = cut
 	}
 	out := &Outcome{Outputs: []Output{o}, Evaluation: &Evaluation{Label: label, N: conf.N, Problems: problems,
-		Samples: samples},
+		Samples: samples, Prompts: e.promptsOf(label)},
 		Summary: summary, Facts: []rl.Metric{fact("samples", float64(len(samples)))}}
 	if n := len(had.samples); n > 0 {
 		out.Facts = append(out.Facts, fact("reused", float64(n)))

@@ -42,8 +42,9 @@ func (e *Env) chooseSuite(ctx context.Context, s *openedSuite) (*Outcome, error)
 		summary["truncated"] = cut
 	}
 	return &Outcome{Outputs: []Output{o}, Summary: summary,
-		Evaluation: &Evaluation{Label: s.label, N: 1, Problems: s.problems, Samples: samples},
-		Facts:      []rl.Metric{fact("options", float64(scored))}}, nil
+		Evaluation: &Evaluation{Label: s.label, N: 1, Problems: s.problems, Samples: samples,
+			Prompts: e.promptsOf(s.label)},
+		Facts: []rl.Metric{fact("options", float64(scored))}}, nil
 }
 
 // choose compares the options of some of a suite's problems.

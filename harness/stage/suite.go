@@ -283,6 +283,18 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 	return nil
 }
 
+// promptsOf returns the function that makes the run's prompter the one of a label: eval.final.truncate says how a
+// benchmark's long prompts are cut.
+func (e *Env) promptsOf(label string) func(p *prompt.Prompter) *prompt.Prompter {
+	how := e.run().Eval.Final.Truncate
+	return func(p *prompt.Prompter) *prompt.Prompter {
+		if how == "data" || how == "" || e.suiteOf(label) == nil {
+			return p
+		}
+		return p.Cutting(how, "eval.final.truncate")
+	}
+}
+
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
 // encoded or is too long.
 func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
@@ -290,6 +302,7 @@ func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 	if err != nil {
 		return err
 	}
+	prompts = e.promptsOf(s.Name)(prompts)
 	asked, err := e.rendered(problems, s.Name)
 	if err != nil {
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
@@ -303,8 +316,7 @@ func (e *Env) checkSuitePrompts(prompts *prompt.Prompter, s Suite) error {
 		help := "the problems within eval.final.prompt must fit into data.max_prompt_tokens and the model's vocabulary"
 		if n := s.AskingOf(e.run()).Shots; n > 0 {
 			help = fmt.Sprintf("the problems, each with %d examples (eval.final.shots) and within "+
-				"eval.final.prompt, must "+
-				"fit into data.max_prompt_tokens and the model's vocabulary", n)
+				"eval.final.prompt, must fit into data.max_prompt_tokens and the model's vocabulary", n)
 		}
 		return config.Errors{e.Config.ErrorAt("eval.final.suites", config.CodeConflict,
 			fmt.Sprintf("suite %s: %v", s.Name, err), help)}

@@ -87,8 +87,9 @@ func (t *verl) rewards() {
 		}
 		t.out["reward.command"] = "[" + argv + "]"
 		t.judged()
-		t.keep("extra_info")
-		t.keep("reward_model") // a ground truth may be a list or an object
+		for _, column := range rewardColumns(t.places.found(path), name) {
+			t.keep(column)
+		}
 	case t.manager() == "prob" && !model:
 		t.likelihood()
 	case t.out["task.math.grader"] != "" && !model:

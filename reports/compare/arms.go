@@ -22,7 +22,7 @@ type Arm struct {
 
 // Arms groups runs into arms by a field of runs (xid, the experiment's id; name, algo,
 // model, task, seed) or by a configuration key, whose value becomes the label; "" is xid. Arms
-// are sorted by label (compareLabels), then xid, for any order of runs. An unknown field is an
+// are sorted by label (CompareLabels), then xid, for any order of runs. An unknown field is an
 // *OptionError.
 func Arms(ctx context.Context, db *store.DB, runs []store.Run, by string) ([]Arm, error) {
 	if by == "" {
@@ -51,7 +51,7 @@ func Arms(ctx context.Context, db *store.DB, runs []store.Run, by string) ([]Arm
 		a.Runs = append(a.Runs, r)
 	}
 	slices.SortFunc(arms, func(a, b *Arm) int {
-		return cmp.Or(compareLabels(a.shown(), b.shown()), strings.Compare(a.key(), b.key()))
+		return cmp.Or(CompareLabels(a.shown(), b.shown()), strings.Compare(a.key(), b.key()))
 	})
 	list := make([]Arm, len(arms))
 	for i, a := range arms {

@@ -158,11 +158,7 @@ func (c *comparison) load(ctx context.Context, arms []Arm) error {
 func (s *side) add(r *record, arm int) {
 	switch {
 	case r.run.Status != store.Done:
-		reason := string(r.run.Status)
-		if r.run.Steps < r.run.StepsTotal {
-			reason += fmt.Sprintf(" at step %d of %d", r.run.Steps, r.run.StepsTotal)
-		}
-		s.exclude(r, arm, reason)
+		s.exclude(r, arm, Standing(r.run))
 	case !r.evaluated() && r.run.Foreign() != "":
 		s.exclude(r, arm, "from another framework ("+r.run.Foreign()+"), without per-problem scores")
 	case !r.evaluated():

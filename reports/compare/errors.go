@@ -2,6 +2,7 @@ package compare
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/experiments/store"
@@ -47,6 +48,11 @@ func (e *IncompleteArmError) Error() string {
 		runs = append(runs, fmt.Sprintf("run %.8s (seed %d) is %s", x.RID, x.Seed, x.Reason))
 	}
 	return fmt.Sprintf("arm %s has no complete run: %s", e.Label, strings.Join(runs, "; "))
+}
+
+// Unfinished reports whether runs of the arm have not finished, rather than not been evaluated.
+func (e *IncompleteArmError) Unfinished() bool {
+	return slices.ContainsFunc(e.Excluded, func(x Excluded) bool { return x.Status != string(store.Done) })
 }
 
 // notEvaluated is why a finished run without scores does not count.

@@ -10,9 +10,9 @@ import (
 // number is a number within a label: beta=1e-6, qwen2.5-7b.
 var number = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
-// compareLabels orders labels as people do, with the numbers in them by value: beta=5,
+// CompareLabels orders labels as people do, with the numbers in them by value: beta=5,
 // beta=15. It reads no signs.
-func compareLabels(a, b string) int {
+func CompareLabels(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
 		m, n := number.FindString(x), number.FindString(y)

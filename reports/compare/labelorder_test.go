@@ -16,7 +16,7 @@ func TestCompareLabels(t *testing.T) {
 	} {
 		got := slices.Clone(want)
 		slices.Reverse(got)
-		slices.SortFunc(got, compareLabels)
+		slices.SortFunc(got, CompareLabels)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -97,6 +97,34 @@ func TestCompareGaps(t *testing.T) {
 	}
 }
 
+// TestBeginnings: a row has the part of a prompt that tells problems apart, cut and safe to show.
+func TestBeginnings(t *testing.T) {
+	const chat = "system: You solve problems with numbers.\nuser: "
+	for _, tt := range []struct {
+		prompts []string
+		want    []string
+	}{
+		{[]string{chat + "Add 1\n and 2.", "", chat + "Add 12 and 3."}, []string{"… 1 and 2.", "", "… 12 and 3."}},
+		{[]string{"Make 16 from 3.", "Make 17 from 3."}, []string{"Make 16 from 3.", "Make 17 from 3."}}, // too little to leave out
+		{[]string{chat + "One.", chat + "One."}, []string{strings.Replace(chat, "\n", " ", 1) + "One.", strings.Replace(chat, "\n", " ", 1) + "One."}},
+		{[]string{"a\u202eb " + strings.Repeat("é", 100)}, []string{`a\u202eb ` + strings.Repeat("é", 80) + "…"}},
+		{nil, nil},
+	} {
+		skip := sharedBeginning(tt.prompts)
+		var got []string
+		for _, p := range tt.prompts {
+			short, more := beginning(p, skip)
+			got = append(got, short)
+			if !strings.HasPrefix(more, strings.TrimSuffix(short, "…")) {
+				t.Errorf("more of %q is %q", short, more)
+			}
+		}
+		if fmt.Sprintf("%q", got) != fmt.Sprintf("%q", tt.want) {
+			t.Errorf("got %q, want %q", got, tt.want)
+		}
+	}
+}
+
 // Links of a list keep its filter and turn the order of the column that it is sorted by.
 func TestLinksOfRuns(t *testing.T) {
 	s := newSite(t, two(t))

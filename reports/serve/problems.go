@@ -34,7 +34,8 @@ type problemsBody struct {
 	Note   string
 	Back   string
 	Counts string
-	More   int // rows left out
+	Asked  bool // some row has a prompt
+	More   int  // rows left out
 	Empty  bool
 }
 
@@ -45,6 +46,8 @@ type problemRun struct {
 // problemRow is a problem with each run's share of right completions.
 type problemRow struct {
 	Item, Link string
+	Prompt     string // its beginning
+	Whole      string // more of it
 	Cells      []cell
 	Gap        string // between the first two runs
 }
@@ -140,7 +143,7 @@ func (s *Server) sampledBy(ctx context.Context, runs []store.Run, suite string) 
 }
 
 // problemRows counts each run's right completions by problem. Problems where the first two
-// runs differ most come first.
+// runs differ most come first, and others in the order of their ids, numbers by value.
 func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []store.Run, q url.Values) error {
 	if body.Suite == "" {
 		body.Note = "No suite was evaluated for all of these runs."
@@ -176,11 +179,21 @@ func (s *Server) problemRows(ctx context.Context, body *problemsBody, runs []sto
 		}
 		return share(items[item][0]) - share(items[item][1])
 	}
-	slices.SortStableFunc(order, func(a, b string) int { return compareGaps(gap(a), gap(b), len(runs) > 1) })
+	slices.SortFunc(order, func(a, b string) int {
+		return cmp.Or(compareGaps(gap(a), gap(b), len(runs) > 1), compare.CompareLabels(a, b))
+	})
 	body.Counts = countsText(order, items, len(runs))
 	body.More = max(0, len(order)-problemsMost)
-	for _, item := range order[:len(order)-body.More] {
+	order = order[:len(order)-body.More]
+	prompts, err := s.promptsOf(order, items)
+	if err != nil {
+		return err
+	}
+	skip := sharedBeginning(prompts)
+	for i, item := range order {
 		row := problemRow{Item: item, Link: href("/problems", q, "suite", body.Suite, "item", item)}
+		row.Prompt, row.Whole = beginning(prompts[i], skip)
+		body.Asked = body.Asked || row.Prompt != ""
 		for _, c := range items[item] {
 			text := ""
 			if c.Graded > 0 {

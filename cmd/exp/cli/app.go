@@ -95,7 +95,7 @@ func Run(sys System, p Program) int {
 func newApp(sys System, p Program) *App {
 	a := &App{System: sys, known: p.Known, topics: p.Topics}
 	a.settings = defaultSettings()
-	a.Out = Output{W: sys.Stdout, Format: FormatTable, Header: true}
+	a.Out = Output{W: sys.Stdout, Format: FormatTable, Header: true, note: a.Note}
 	a.Log = slog.New(slog.DiscardHandler)
 	a.cli = &urfave.App{
 		Name:                      "exp",

@@ -256,6 +256,8 @@ func TestRule5UsageErrorsOnStderr(t *testing.T) {
 		{[]string{"run", "-n", "many"}, "error: --max-steps \"many\": it must be a whole number\nsee exp run --help\n"},
 		{[]string{"run", "--dry-run=maybe"}, "error: --dry-run \"maybe\": it must be true or false\nsee exp run --help\n"},
 		{[]string{"run", "a", "--store"}, "error: --store needs a value\nsee exp run --help\n"},
+		{[]string{"run", "--max", "9"}, "error: unknown flag --max for \"exp run\"; did you mean --max-steps?\nsee exp run --help\n"},
+		{[]string{"run", "--override", "k=1"}, "error: unknown flag --override for \"exp run\"; did you mean --set?\nsee exp run --help\n"},
 		{[]string{"--bogus", "x", "run"}, "error: unknown flag --bogus for \"exp\"\nsee exp --help\n"},
 		{[]string{"--dry-run", "run"}, "error: unknown flag --dry-run for \"exp\"; it must follow \"exp run\"\nsee exp --help\n"},
 		{[]string{"--seeds", "1", "run"}, "error: unknown flag --seeds for \"exp\"; it must follow \"exp run\"\nsee exp --help\n"},

@@ -310,6 +310,27 @@ func (v *argv) unknownCommandError(word string) error {
 	return err
 }
 
+// otherFlags maps what other programs call a flag to its names here; a command has at most one of them.
+var otherFlags = map[string][]string{"num-samples": {"n"}, "n-samples": {"n"}, "num-return-sequences": {"n"},
+	"output-dir": {"out"}, "output-file": {"out"}, "output-path": {"out"}, "outdir": {"out"}, "dir": {"out", "store"},
+	"gpu": {"device"}, "cuda": {"device"}, "workers": {"jobs", "concurrent"}, "num-workers": {"jobs", "concurrent"},
+	"parallel": {"jobs", "concurrent"}, "where": {"filter"}, "port": {"addr"}, "host": {"addr"}, "lora": {"adapter"},
+	"max-length": {"max-new-tokens", "max-tokens"}, "max-samples": {"limit"}, "override": {"set"}, "param": {"set"},
+	"dry": {"dry-run"}, "tasks": {"suite"}, "task": {"suite"}, "baseline": {"vs"}, "reset": {"no-cache"}}
+
+// onlyWithPrefix returns the one name that begins with word, such as vocab-size for vocab; empty for none or several.
+func onlyWithPrefix(word string, known []string) (found string) {
+	for _, name := range known {
+		if len(word) > 2 && strings.HasPrefix(name, word) {
+			if found != "" {
+				return ""
+			}
+			found = name
+		}
+	}
+	return found
+}
+
 func (v *argv) unknownFlagError() error {
 	word, _, _ := strings.Cut(v.unknown[0], "=")
 	err := Usagef("unknown flag %s for %q", word, v.unknownAt).See(v.unknownAt)
@@ -324,7 +345,17 @@ func (v *argv) unknownFlagError() error {
 			known = append(known, f.Names()...)
 		}
 	}
-	if s := spelling.Nearest(name, known); s != "" {
+	s := spelling.Nearest(name, known)
+	if s == "" {
+		s = onlyWithPrefix(name, known)
+	}
+	for _, other := range otherFlags[strings.ReplaceAll(name, "_", "-")] {
+		if slices.Contains(known, other) {
+			s = other
+			break
+		}
+	}
+	if s != "" {
 		err.Help = "did you mean " + dashed(s) + "?"
 	}
 	return err

@@ -77,6 +77,9 @@ type Failure struct {
 	// Problems, if not empty, are the "errors" of a JSON error; else Err is.
 	Problems []Problem
 
+	// Hang, if above 0, is the column where lines after the first continue on a terminal.
+	Hang int
+
 	see string // the command whose help explains it; may be empty
 }
 
@@ -236,6 +239,9 @@ func writeError(w io.Writer, f *Failure, s term.Stream) {
 	}
 	// The code belongs to the first line: those after it may be a list or a table.
 	first, rest, more := strings.Cut(term.CleanLines(f.Err.Error()), "\n")
+	if more && s.TTY && f.Hang > 0 {
+		rest = hang(rest, s.Width(), f.Hang)
+	}
 	if more {
 		rest = "\n" + rest
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"os"
 	"slices"
@@ -118,6 +119,10 @@ func (a *App) Place() []string { return a.place }
 func (a *App) configureOutput(c *Context) error {
 	f, err := OneOf("--"+flagOutput, c.String(flagOutput), a.formats())
 	if err != nil {
+		var wrong *Failure
+		if out, _ := a.line.lookup("out"); out != nil && errors.As(err, &wrong) && wrong.Help == "" {
+			wrong.Help = "-o is the format of the result; --out says where files go"
+		}
 		return err
 	}
 	if c.Bool(flagJSON) {

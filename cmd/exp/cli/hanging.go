@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"io"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/term"
@@ -22,13 +23,13 @@ func (o *Output) WriteHanging(w io.Writer, indent int, do func(w io.Writer) erro
 	return err
 }
 
-// hang wraps the lines that are wider than width.
+// hang wraps the lines that are wider than width, except commands, which people copy.
 func hang(text string, width, indent int) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		short := strings.TrimSuffix(line, "\n")
 		if term.Width(short) <= width || len(short) <= indent || !wordsFit(short[indent:], width-indent) ||
-			!strings.HasPrefix(short, "  ") || short[indent-1] != ' ' {
+			!strings.HasPrefix(short, "  ") || short[indent-1] != ' ' || isCommand(short[indent:]) {
 			b.WriteString(line)
 			continue
 		}
@@ -37,4 +38,10 @@ func hang(text string, width, indent int) string {
 		b.WriteString(line[len(short):])
 	}
 	return b.String()
+}
+
+// isCommand reports whether a text is a command of ours or of the shell.
+func isCommand(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	return slices.Contains([]string{"exp", "mkdir", "tar"}, word)
 }

@@ -91,6 +91,9 @@ type Output struct {
 	zone     *time.Location // for people; nil: local. Programs get UTC
 	Store    string         // path of the store, for the envelope; may be empty
 	warnings []string       // for the envelope
+
+	// note prints a remark on a table below it; nil drops the remark
+	note func(format string, args ...any)
 }
 
 // HasEnvelope reports whether results are wrapped in schema, store and warnings.

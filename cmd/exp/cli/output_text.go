@@ -8,7 +8,8 @@ import (
 	"exp/cmd/exp/term"
 )
 
-// PrintAligned prints t for people, whatever the format.
+// PrintAligned prints t for people, whatever the format. A note names the columns that a narrow terminal has no room
+// for.
 func (o *Output) PrintAligned(t Table) error {
 	out := term.Table{NoHeader: !o.Header, Rows: make([][]term.Cell, 0, len(t.Rows))}
 	for i, c := range t.Columns {
@@ -31,7 +32,15 @@ func (o *Output) PrintAligned(t Table) error {
 		}
 		out.Rows = append(out.Rows, cells)
 	}
-	return out.Write(o.W, o.Stream.Layout())
+	layout := o.Stream.Layout()
+	narrow, leftOut := out.Narrowed(layout)
+	if err := narrow.Write(o.W, layout); err != nil {
+		return err
+	}
+	if len(leftOut) > 0 && o.note != nil {
+		o.note("no room for %s; -o wide shows all columns", strings.Join(leftOut, ", "))
+	}
+	return nil
 }
 
 // right reports whether a column holds only numbers.

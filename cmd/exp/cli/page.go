@@ -101,12 +101,19 @@ func (p *Page) Table(columns []Column, rows [][]any) error {
 	if inner.Stream.TTY {
 		inner.Stream = inner.Stream.Sized(func() (int, int) { return p.Out.Stream.Width() - 2, p.Out.Stream.Height() })
 	}
+	var remark string
+	inner.note = func(format string, args ...any) { remark = fmt.Sprintf(format, args...) }
 	if err := inner.PrintAligned(Table{Columns: columns, Rows: rows}); err != nil {
 		return err
 	}
 	for line := range strings.Lines(text.String()) {
 		if _, err := p.w.WriteString("  " + line); err != nil {
 			return err
+		}
+	}
+	for _, line := range p.wrapped(term.Clean(remark), 2) {
+		if line != "" {
+			fmt.Fprintf(p.w, "  %s\n", term.Faint.Paint(line, p.Layout.Color))
 		}
 	}
 	return nil

@@ -58,9 +58,7 @@ const (
 // table that still does not fit is printed as wide as it is. Lines carry no
 // trailing spaces.
 func (t *Table) Write(w io.Writer, l Layout) error {
-	if l.Width > 0 {
-		t = t.dropped(l.Width)
-	}
+	t, _ = t.Narrowed(l)
 	widths := t.naturalWidths()
 	if l.Width > 0 {
 		t.fit(widths, l.Width)
@@ -97,14 +95,17 @@ func (t *Table) naturalWidths() []int {
 	return widths
 }
 
-// dropped returns the table without the columns that must go for it to fit.
-func (t *Table) dropped(width int) *Table {
+// Narrowed returns the table without the columns that Write leaves out for it to fit, and their titles.
+func (t *Table) Narrowed(l Layout) (less *Table, leftOut []string) {
+	if l.Width <= 0 {
+		return t, nil
+	}
 	widths := t.naturalWidths()
 	var keep []int // indices of columns
 	for i := range widths {
 		keep = append(keep, i)
 	}
-	for excess(widths, width) > 0 {
+	for excess(widths, l.Width) > 0 {
 		at := 0
 		for i := range keep {
 			if t.Columns[keep[i]].Drop > t.Columns[keep[at]].Drop {
@@ -117,9 +118,14 @@ func (t *Table) dropped(width int) *Table {
 		widths, keep = slices.Delete(widths, at, at+1), slices.Delete(keep, at, at+1)
 	}
 	if len(keep) == len(t.Columns) {
-		return t
+		return t, nil
 	}
-	return t.only(keep)
+	for i, c := range t.Columns {
+		if !slices.Contains(keep, i) {
+			leftOut = append(leftOut, c.Title)
+		}
+	}
+	return t.only(keep), leftOut
 }
 
 // only returns the table with the columns at the given indices.

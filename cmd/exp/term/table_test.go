@@ -65,7 +65,7 @@ func TestTableFits(t *testing.T) {
 }
 
 // TestTableDrops: columns that may be dropped go, the highest first, before any
-// other gives way.
+// other gives way, and Narrowed names them in the order of the table.
 func TestTableDrops(t *testing.T) {
 	table := Table{
 		Columns: []Column{{Title: "name", Rank: 1, Min: 4}, {Title: "age", Drop: 1}, {Title: "took", Drop: 2}},
@@ -84,6 +84,10 @@ func TestTableDrops(t *testing.T) {
 		}
 		if out.String() != want {
 			t.Errorf("width %d: got\n%swant\n%s", width, out.String(), want)
+		}
+		_, leftOut := table.Narrowed(Layout{Width: width, Unicode: true})
+		if want := map[int]string{20: "took", 13: "age, took", 6: "age, took"}[width]; strings.Join(leftOut, ", ") != want {
+			t.Errorf("width %d leaves out %q, want %q", width, leftOut, want)
 		}
 	}
 }
