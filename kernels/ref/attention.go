@@ -128,7 +128,11 @@ func maxOf[T Float](z []T) T {
 // accumulate sets acc[d] = fma(a, x[d], acc[d]).
 func accumulate[T Float](acc []T, a T, x []T) {
 	for d, v := range x {
-		acc[d] = FMA(a, v, acc[d])
+		sum, ok := quickFMA(a, v, acc[d])
+		if !ok {
+			sum = FMA(a, v, acc[d])
+		}
+		acc[d] = sum
 	}
 }
 

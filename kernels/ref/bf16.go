@@ -57,7 +57,12 @@ func TileSum(a, b []float32, acc float32) float32 {
 		n := min(len(a), kernels.TileTerms)
 		var lane [2]float32
 		for i, v := range a[:n] {
-			lane[i%2] = flush(FMA(Round(v), Round(b[i]), lane[i%2]))
+			x, y := Round(v), Round(b[i])
+			sum, ok := quickFMA(x, y, lane[i%2])
+			if !ok {
+				sum = FMA(x, y, lane[i%2])
+			}
+			lane[i%2] = flush(sum)
 		}
 		acc = flush(flush(acc) + flush(lane[0]+lane[1]))
 		a, b = a[n:], b[n:]

@@ -93,8 +93,9 @@ func (x deltaRow[T]) step(S, out []T, s kernels.DeltaShape) {
 	for i := range s.KeyDim {
 		row := S[i*n : (i+1)*n]
 		for j := range row {
-			row[j] = FMA(x.k[i], d[j], T(x.keep*row[j]))
+			row[j] *= x.keep
 		}
+		accumulate(row, x.k[i], d)
 		if out != nil {
 			accumulate(out, x.q[i], row)
 		}

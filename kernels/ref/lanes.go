@@ -21,7 +21,11 @@ func LaneDot[T Float](a, b []T) T {
 	var lane [kernels.Lanes]T
 	for i := range a {
 		j := i % kernels.Lanes
-		lane[j] = FMA(a[i], b[i], lane[j])
+		sum, ok := quickFMA(a[i], b[i], lane[j])
+		if !ok {
+			sum = FMA(a[i], b[i], lane[j])
+		}
+		lane[j] = sum
 	}
 	return foldLanes(&lane)
 }
@@ -40,7 +44,11 @@ func foldLanes[T Float](lane *[kernels.Lanes]T) T {
 // chain returns the chain over i of a[i]·b[i], starting from acc.
 func chain[T Float](a, b []T, acc T) T {
 	for i, v := range a {
-		acc = FMA(v, b[i], acc)
+		sum, ok := quickFMA(v, b[i], acc)
+		if !ok {
+			sum = FMA(v, b[i], acc)
+		}
+		acc = sum
 	}
 	return acc
 }

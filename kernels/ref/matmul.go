@@ -30,10 +30,7 @@ func MatMulDX[T Float](dx, dout, w []T, M, N, K int) {
 	for m := 0; m < M; m++ {
 		dxm := dx[m*K : (m+1)*K]
 		for n := 0; n < N; n++ {
-			d := dout[m*N+n]
-			for k, v := range w[n*K : (n+1)*K] {
-				dxm[k] = FMA(d, v, dxm[k])
-			}
+			accumulate(dxm, dout[m*N+n], w[n*K:(n+1)*K])
 		}
 	}
 }
@@ -56,10 +53,7 @@ func MatMulDW[T Float](dw, dbias, dout, x []T, blocks []int32, M, N, K int) {
 		for n := 0; n < N; n++ {
 			clear(acc)
 			for m := lo; m < hi; m++ {
-				d := dout[m*N+n]
-				for k, v := range x[m*K : (m+1)*K] {
-					acc[k] = FMA(d, v, acc[k])
-				}
+				accumulate(acc, dout[m*N+n], x[m*K:(m+1)*K])
 			}
 			addTo(dw[n*K:(n+1)*K], acc)
 		}

@@ -36,65 +36,38 @@ func MatrixSum(a, b []float32, acc float32) float32 {
 	return acc
 }
 
-// addend is ± m · 2^(e-places), where places is the position of the leading bit of m, or one
-// above it: 14 for products, 23 for acc.
-type addend struct {
-	m        uint32
-	e        int
-	negative bool
-}
-
-// cut returns the addend in units of 2^(top-matrixPlaces), towards zero.
-func (x addend) cut(top, places int) int64 {
-	m := int64(uint64(x.m) << (matrixPlaces - places) >> min(uint(top-x.e), 63))
-	if x.negative {
-		return -m
-	}
-	return m
-}
-
-// matrixStep is one step of MatrixSum.
+// matrixStep is one step of MatrixSum. The products are exact in float64, and so are they and acc in units of the last
+// place that is kept; turning these into integers cuts them towards zero.
 func matrixStep(a, b []float32, acc float32) float32 {
-	var products [kernels.MatrixTerms]addend
-	c, special := split(math.Float32bits(acc))
+	var products [kernels.MatrixTerms]float64
 	top := matrixLeast
-	if c.m != 0 {
-		top = c.e
+	if acc != 0 {
+		top = max(top, exponent(acc))
 	}
 	for i, v := range a {
-		x, odd := split(uint32(roundBits(v)) << 16)
-		y, strange := split(uint32(roundBits(b[i])) << 16)
-		special = special || odd || strange
-		p := addend{x.m >> 16 * (y.m >> 16), x.e + y.e, x.negative != y.negative}
-		if p.m != 0 {
-			top = max(top, p.e)
+		x, y := Round(v), Round(b[i])
+		p := float64(x) * float64(y)
+		if p-p != 0 {
+			return specialStep(a, b, acc)
+		}
+		if p != 0 {
+			top = max(top, exponent(x)+exponent(y))
 		}
 		products[i] = p
 	}
-	if special {
+	if acc-acc != 0 {
 		return specialStep(a, b, acc)
 	}
-	sum := int64(0)
-	if c.m != 0 {
-		sum = c.cut(top, 23)
-	}
+	units := math.Float64frombits(uint64(1023+matrixPlaces-top) << 52) // 2^(matrixPlaces-top)
+	sum := int64(float64(acc) * units)
 	for _, p := range products[:len(a)] {
-		if p.m != 0 {
-			sum += p.cut(top, 14)
-		}
+		sum += int64(p * units)
 	}
 	return cutToFloat(sum, top-matrixPlaces)
 }
 
-// split returns the bits of a float32 as an addend with 23 places; special: it is infinite or NaN.
-func split(u uint32) (x addend, special bool) {
-	exponent := int(u >> 23 & 0xff)
-	x = addend{m: u & 0x7fffff, e: max(exponent, 1) - 127, negative: u>>31 != 0}
-	if exponent != 0 {
-		x.m |= 1 << 23
-	}
-	return x, exponent == 0xff
-}
+// exponent returns e where the leading bit of a normal x is 2^e, and -126 for a subnormal.
+func exponent(x float32) int { return max(int(math.Float32bits(x)>>23&0xff), 1) - 127 }
 
 // specialStep is a step with an infinity or a NaN.
 func specialStep(a, b []float32, acc float32) float32 {

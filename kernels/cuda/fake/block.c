@@ -17,10 +17,13 @@ struct copy {
 	size_t bytes;
 };
 
-// A thread of the running cluster. group[i] is the number of copies in its first i groups.
+// A thread of the running cluster. group[i] is the number of copies in its first i groups. While it waits for others
+// to come, *meeting is the generation that it waits in.
 struct thread {
 	struct grid index;
 	struct member *block;
+	const unsigned *meeting;
+	unsigned generation;
 #if defined(__x86_64__)
 	void *sp;
 #else
@@ -56,7 +59,7 @@ static struct {
 	const struct kernel *kernel;
 	const void *args;
 	int order, threads, blocks, running; // threads of a block
-	int step;                            // from a thread to the next in the order
+	int step, warp_step;                 // from a thread to the next in the order, and from a lane
 	int idle;                            // turns since a thread last came to a meeting or ended
 	unsigned shared_bytes;               // from the launch
 	struct member block[MAX_BLOCKS];
@@ -115,17 +118,42 @@ static void run_thread(int i) {
 	go_on(from, to);
 }
 
-// turn lets another live thread run: the next in the order. It returns when the caller's turn comes.
+// can_run reports whether a thread has not ended, and waits for none or for some that have come since.
+static int can_run(const struct thread *t) { return !t->done && !(t->meeting && *t->meeting == t->generation); }
+
+// turn lets another thread run: the next in the order that can. It returns when the caller's turn comes.
 void turn(void) {
 	const int me = cluster.running, n = cluster.threads * cluster.blocks, step = cluster.step;
 	if (++cluster.idle > 4 * n) give_up("a wait for threads that do not come");
 	for (int k = 1, i = me; k <= n; k++) {
 		if ((i += step) >= n) i -= n;
-		if (cluster.thread[i].done) continue;
+		if (!can_run(&cluster.thread[i])) continue;
 		if (i != me) run_thread(i);
 		return;
 	}
+	if (live_threads()) give_up("a wait for threads that do not come");
 	go_on(&cluster.thread[me], &cluster.main);
+}
+
+// turn_of_warp is turn, but lets lanes of the caller's warp run first: their stacks are in the nearest cache.
+static void turn_of_warp(void) {
+	const int me = cluster.running, first = me / WARP * WARP, n = cluster.threads * cluster.blocks;
+	for (int k = 1, i = me - first; k < WARP; k++) {
+		i = (i + cluster.warp_step) % WARP;
+		if (first + i >= n || !can_run(&cluster.thread[first + i])) continue;
+		run_thread(first + i);
+		return;
+	}
+	turn();
+}
+
+// wait lets others run, by turn or turn_of_warp, until a generation has ended.
+static void wait(const unsigned *generation, void (*others)(void)) {
+	struct thread *t = &cluster.thread[cluster.running];
+	t->meeting = generation;
+	t->generation = *generation;
+	while (*generation == t->generation) others();
+	t->meeting = NULL;
 }
 
 static void start(void) {
@@ -161,6 +189,7 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	cluster.args = args;
 	cluster.order = order;
 	cluster.step = order == 1 ? n * k->blocks - 1 : order == 2 ? 7919 % (n * k->blocks) : 1;
+	cluster.warp_step = order == 1 ? WARP - 1 : order == 2 ? 7919 % WARP : 1;
 	cluster.blocks = k->blocks;
 	cluster.idle = 0;
 	memset(cluster.warp, 0, sizeof cluster.warp);
@@ -173,6 +202,7 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	for (int i = 0; i < n * cluster.blocks; i++) {
 		struct thread *t = &cluster.thread[i];
 		t->done = t->copies = t->groups = 0;
+		t->meeting = NULL;
 		t->index = index_of(i % n, blockDim);
 		t->block = &cluster.block[i / n];
 		prepare(t, cluster.stacks + (size_t)STACK * i, start);
@@ -187,14 +217,13 @@ int lane(void) { return cluster.running % WARP; }
 
 // wait_for waits until `threads` have come.
 static void wait_for(struct crowd *c, int threads) {
-	const unsigned g = c->generation;
 	progress();
 	if (++c->waiting == threads) {
 		c->waiting = 0;
 		c->generation++;
 		return;
 	}
-	while (c->generation == g) turn();
+	wait(&c->generation, turn);
 }
 
 void barrier(void) { wait_for(&cluster.block[rank()].all, cluster.block[rank()].live); }
@@ -216,8 +245,7 @@ int group_any(int id, int threads, int p) {
 
 words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
 	struct meeting *m = &cluster.warp[cluster.running / WARP];
-	const unsigned g = m->generation;
-	words *slot = m->slot[g % 2];
+	words *slot = m->slot[m->generation % 2];
 	if (n) memcpy(slot[lane()], v, n * sizeof *v);
 	progress();
 	if (++m->came == WARP) {
@@ -225,7 +253,7 @@ words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
 		m->came = 0;
 		m->generation++;
 	} else {
-		while (m->generation == g) turn();
+		wait(&m->generation, turn_of_warp);
 	}
 	return slot;
 }

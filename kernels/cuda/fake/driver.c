@@ -34,7 +34,7 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, ALIGNMENT = 256, MAX_BLOCK = 1024, MAX_GRID_Y = 65535, MAX_ARGS = 4096, MAX_MEMORY = 1 << 16, OWN_SHARED = 48 << 10, MAX_SHARED = 227 << 10,
-	MAX_KERNELS = 256, MULTIPROCESSORS = 4 };
+	MAX_KERNELS = 256, MULTIPROCESSORS = 4, MAX_FREE = 128, MAX_FREE_ROOM = 1 << 20 };
 
 struct memory {
 	char *start; // whole pages, with a guard page on both sides
@@ -61,7 +61,7 @@ static struct {
 	const char *lost;
 	long launches, fail_at, refuse_at;
 	int fail_code, refuse_code, pending, lasting, graphs, maps;
-	struct memory memory[MAX_MEMORY];
+	struct memory memory[MAX_MEMORY], free[MAX_FREE]; // free: pages that may be had again, the latest last
 	int memories;
 	struct task *queue;
 	size_t queued, room;
@@ -253,15 +253,38 @@ CUresult cuCtxSetCurrent(CUcontext c) {
 	return CUDA_SUCCESS;
 }
 
+// take_pages returns pages between two guard pages, which cannot be touched yet, or NULL. Suites allocate the same sizes
+// over and over, and pages that were used before are there at once.
+static char *take_pages(size_t room) {
+	for (int i = MAX_FREE - 1; i >= 0; i--) {
+		if (driver.free[i].room != room) continue;
+		driver.free[i].room = 0;
+		return driver.free[i].start;
+	}
+	char *start = mmap(NULL, room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return start == MAP_FAILED ? NULL : start + PAGE;
+}
+
+// free_pages keeps pages for take_pages, instead of those that it has kept for longest.
+static void free_pages(struct memory m) {
+	struct memory *last = &driver.free[MAX_FREE - 1], gone = m;
+	if (m.room <= MAX_FREE_ROOM) {
+		mprotect(m.start, m.room, PROT_NONE);
+		gone = driver.free[0];
+		memmove(driver.free, driver.free + 1, sizeof driver.free - sizeof *last);
+		*last = m;
+	}
+	if (gone.room) munmap(gone.start - PAGE, gone.room + 2 * PAGE);
+}
+
 CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) {
 	BEGIN;
 	const size_t room = (n + PAGE - 1) / PAGE * PAGE;
 	if (!n) return CUDA_ERROR_INVALID_VALUE;
 	if (driver.lasting) return driver.lasting;
 	if (driver.used + driver.taken + room > driver.limit || driver.memories == MAX_MEMORY) return CUDA_ERROR_OUT_OF_MEMORY;
-	char *start = mmap(NULL, room + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (start == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-	start += PAGE;
+	char *start = take_pages(room);
+	if (!start) return CUDA_ERROR_OUT_OF_MEMORY;
 	mprotect(start, room, PROT_READ | PROT_WRITE);
 	memset(start, 0xcd, room);
 	if (driver.sealed) mprotect(start, room, PROT_NONE);
@@ -277,7 +300,7 @@ CUresult cuMemFree_v2(CUdeviceptr p) {
 	for (int i = 0; i < driver.memories; i++) {
 		const struct memory m = driver.memory[i];
 		if (m.at != p) continue;
-		munmap(m.start - PAGE, m.room + 2 * PAGE);
+		free_pages(m);
 		driver.used -= m.room;
 		driver.memory[i] = driver.memory[--driver.memories];
 		return CUDA_SUCCESS;
