@@ -12,7 +12,8 @@ import (
 	"exp/harness/config"
 )
 
-// exp run plans each recipe that exp config new writes, without another flag; distillation lacks a teacher.
+// exp run plans each recipe that exp config new writes, without another flag; distillation lacks a teacher, and GiGPO an
+// agent.
 func TestConfigNew(t *testing.T) {
 	dir := t.TempDir()
 	help := strings.Join(strings.Fields(exp(t, "config", "new", "--help").stdout), " ")
@@ -24,7 +25,7 @@ func TestConfigNew(t *testing.T) {
 		for _, task := range config.StarterTasks() {
 			// Planning functions takes a second, for the sandbox; package config loads every task.
 			if slices.Contains(config.StartersFromFiles(), task) || !slices.Contains(config.StarterAlgos(task), algo) ||
-				algo == "distill" || task == "functions" && i > 0 {
+				algo == "distill" || algo == "gigpo" || task == "functions" && i > 0 {
 				continue
 			}
 			text, err := config.NewRecipe(config.Starter{Task: task, Algo: algo})
@@ -46,6 +47,12 @@ func TestConfigNew(t *testing.T) {
 	exp(t, "config", "new", taught, "--task", "countdown", "--algo", "distill").succeeds(t)
 	exp(t, "run", "--dry-run", "--store", filepath.Join(dir, "store"), taught).says(t,
 		"the weights of the teacher models/teacher: no such folder", "--set algo.reference=PATH")
+	agent := filepath.Join(dir, "agent.yaml")
+	exp(t, "config", "new", agent, "--task", "countdown", "--algo", "gigpo").succeeds(t)
+	exp(t, "run", "--dry-run", "--store", filepath.Join(dir, "store"), agent).refuses(t, 2,
+		"the script of python3: stat agent.py: no such file", "agent.yaml:")
+	exp(t, "run", "--dry-run", "--store", filepath.Join(dir, "store"), agent, "--set",
+		"rollout.tools.command=[python3, "+writeFile(t, "agent.py", "")+"]").says(t, "train")
 }
 
 // A recipe on the user's files plans with them.
@@ -77,7 +84,12 @@ func TestConfigNewFromFiles(t *testing.T) {
 		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "max_new_tokens: 32\n") {
 			t.Errorf("%v: answers do not fit into the model's 64 positions:\n%s", err, text)
 		}
-		exp(t, "run", file, "--dry-run", "--store", db).says(t, "eval.score test", "train")
+		plan := []string{"run", file, "--dry-run", "--store", db}
+		if task == "prompts" {
+			exp(t, plan...).refuses(t, 2, "the script of python3: stat reward.py: no such file")
+			plan = append(plan, "--set", "reward.command=[python3, "+writeFile(t, "reward.py", "")+"]")
+		}
+		exp(t, plan...).says(t, "eval.score test", "train")
 	}
 }
 
