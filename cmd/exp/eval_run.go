@@ -208,7 +208,8 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []stri
 	if dir := filepath.Join(db.RunDir(run.RID), stage.MergedDir); errors.As(err, &other) && inspect.IsModel(dir) {
 		f := describe(err, nil)
 		f.Help = fmt.Sprintf("score its folder, as a run of its own: exp eval %s …; or with the program that "+
-			"trained it: exp show %s --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp", dir, run.RID.Short())
+			"trained it: exp show %s --source DIR, then in DIR: go build -trimpath -o exp ./cmd/exp", dir,
+			run.RID.Short())
 		return f
 	}
 	if err != nil {
