@@ -346,7 +346,7 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 		}
 		part, err := suites.Limit(c.Context, db, name, n)
 		if err != nil {
-			return nil, suiteMissing(err)
+			return nil, askedOtherwise(suiteMissing(err))
 		}
 		out = append(out, part)
 	}

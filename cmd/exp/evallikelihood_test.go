@@ -35,6 +35,7 @@ func TestEvalLikelihood(t *testing.T) {
 	}
 	file("arc.yaml", "name: arc", "file: arc.jsonl", "likelihood: letter")
 	run("suite", "add", arc).refuses(t, 2, `asks them another way: {"likelihood":"option"`)
+	run("eval", model, "--suite", arc).refuses(t, 2, `as arc, and asks them another way: {"likelihood":"option"`)
 
 	eval := func(args ...string) ended {
 		return run(append([]string{"eval", model, "--json"}, args...)...)

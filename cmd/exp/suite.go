@@ -203,21 +203,25 @@ const shownGolds = 20
 func (a *app) keepSuite(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) error {
 	kept, err := suites.Add(ctx, db, s, digest, data)
 	if err != nil {
-		return err
+		return askedOtherwise(err)
 	}
 	if kept.Name != s.Name {
 		return cli.Usagef("the store has these problems already, as %s", kept.Name)
-	}
-	if want := s.Asking.String(); kept.Asking != want {
-		return cli.Usagef("the store has these problems already, and asks them another way: %s, not %s",
-			cmp.Or(kept.Asking, "as they are"), cmp.Or(want, "as they are")).
-			Advise("exp suite rm " + kept.Name + " first, if no run was scored on it; or set it for one evaluation: " +
-				"exp eval --likelihood, --shots, --prompt")
 	}
 	if k, ok := suite.ByName(s.Name); ok && k.Usual != "" && s.Asking == (suite.Asking{}) {
 		a.Note("%s is usually scored with: exp eval MODEL --suite %[1]s %s", s.Name, k.Usual)
 	}
 	return a.Out.PrintTable(suiteTable([]store.Suite{kept}))
+}
+
+// askedOtherwise adds advice to the error about a suite that the store asks in another way.
+func askedOtherwise(err error) error {
+	var other *suites.AskedError
+	if !errors.As(err, &other) {
+		return err
+	}
+	return cli.Usagef("%w", err).Advise("exp suite rm " + other.Name + " first, if no run was scored on it; or set " +
+		"it for one evaluation: exp eval --suite " + other.Name + " with --likelihood, --shots, --prompt")
 }
 
 // ownSplits name a run's own data among the suites that it is scored on.
@@ -260,14 +264,15 @@ func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store
 			return kept, cli.Usagef("%s holds the problems of an older suite %s; that name now stands for others "+
 				"(exp suite ls), and scores are stored by name", path, kept.Name)
 		}
-		return kept, nil
+		return kept, askedOtherwise(suites.CheckAsked(kept, s))
 	}
 	a.describeCopy(s, digest, path)
 	kept, err := suites.Add(ctx, db, s, digest, data)
-	if err == nil {
-		a.Note("the store now has suite %s, %s from %s", kept.Name, quantity.Plural(int(kept.N), "problem"), path)
+	if err != nil {
+		return kept, askedOtherwise(err)
 	}
-	return kept, err
+	a.Note("the store now has suite %s, %s from %s", kept.Name, quantity.Plural(int(kept.N), "problem"), path)
+	return kept, nil
 }
 
 func suiteTable(list []store.Suite) cli.Table {

@@ -180,8 +180,8 @@ func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples
 	return s, nil
 }
 
-// of returns the examples of a problem: the first ones of its source, or of all if it or all of them name none. A
-// problem with the same text is no example.
+// of returns the examples of a problem: the first ones of its source, or of all if it or all of them name none. The
+// problem itself is no example, also if its options have another order there.
 func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 	list, which := s.all, ""
 	if source := p.DataSource(""); source != "" && len(s.bySource) > 0 {
@@ -192,7 +192,7 @@ func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 		if len(found) == s.n {
 			break
 		}
-		if list[i].Prompt != p.Prompt {
+		if list[i].Prompt != p.Prompt && !list[i].Choice.Same(p.Choice) {
 			found = append(found, list[i])
 		}
 	}

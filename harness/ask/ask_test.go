@@ -85,6 +85,8 @@ func TestRender(t *testing.T) {
 func TestRenderRefuses(t *testing.T) {
 	letters := suite.Asking{Prompt: "{problem}", Likelihood: suite.ByLetter, Shots: 2}
 	plain := rollout.Problem{ID: "p", Prompt: "P?", Answer: "1"}
+	turned := choice("a", "", 1)
+	turned.Prompt, turned.Choice.Options = "a?\n\nA) a2\nB) a1", []string{"a2", "a1"}
 	shown := plain
 	shown.Images = []rollout.Picture{{}}
 	for _, tt := range []struct {
@@ -96,6 +98,7 @@ func TestRenderRefuses(t *testing.T) {
 		{[]rollout.Problem{choice("a", "s", 0), choice("b", "t", 0)}, choice("x", "s", 0), letters, `only 1 example of source "s"`},
 		{[]rollout.Problem{choice("a", "s", 0), choice("b", "s", 0)}, choice("x", "u", 0), letters, `only 0 examples of source "u"`},
 		{[]rollout.Problem{choice("a", "", 0), choice("b", "", 0)}, choice("a", "", 0), letters, "only 1 example besides the problem itself"},
+		{[]rollout.Problem{turned, choice("b", "", 0)}, choice("a", "", 0), letters, "only 1 example besides the problem itself"},
 		{[]rollout.Problem{choice("a", "", 0), plain}, choice("x", "", 0), letters, "problem p of dev has no options"},
 		{[]rollout.Problem{{ID: "o", Prompt: "O?"}}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem o of dev has no answer"},
 		{[]rollout.Problem{shown}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem p of dev has images"},

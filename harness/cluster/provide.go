@@ -11,7 +11,6 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/plan"
-	"exp/harness/stage"
 )
 
 // Submission makes the jobs of runs for Slurm. It writes nothing.
@@ -111,12 +110,28 @@ func (s *Study) entries(jobs []Job) []Entry {
 		for _, n := range j.Needs {
 			e.Needs = append(e.Needs, BundlePath(entries[n].ID))
 		}
-		for _, name := range stage.ForeignSuites(&c) {
-			e.Suites = append(e.Suites, SuitePath(s.suites[name]))
+		for _, row := range s.suitesOf(j.Run) {
+			e.Suites = append(e.Suites, SuitePath(row))
 		}
 		entries[i] = e
 	}
 	return entries
+}
+
+// suitesOf returns the benchmarks that a run is scored on, and those with the examples in their prompts, each once.
+func (s *Study) suitesOf(p *plan.Run) (list []store.Suite) {
+	add := func(name string) {
+		if !slices.ContainsFunc(list, func(row store.Suite) bool { return row.Name == name }) {
+			list = append(list, s.suites[name])
+		}
+	}
+	for _, x := range p.Suites {
+		add(x.Name)
+		if x.Examples != nil {
+			add(x.Examples.Name)
+		}
+	}
+	return list
 }
 
 // provide writes what the jobs of runs read: this program, configurations, suites, and the runs of the
@@ -125,8 +140,8 @@ func (s *Study) provide(ctx context.Context, runs []*plan.Run) (program string, 
 	byText := map[string]*plan.Run{}
 	for _, p := range runs {
 		byText[p.Config.YAML()] = p
-		for _, name := range stage.ForeignSuites(&p.Config.Run) {
-			if _, err := s.Spool.PutSuite(s.DB, s.suites[name]); err != nil {
+		for _, row := range s.suitesOf(p) {
+			if _, err := s.Spool.PutSuite(s.DB, row); err != nil {
 				return "", err
 			}
 		}

@@ -16,6 +16,8 @@ type suiteFile struct {
 	License  string   `json:"license"`
 	Graders  []string `json:"graders"`
 	Problems []byte   `json:"problems"` // as in the store
+
+	Asking suite.Asking `json:"asking,omitzero"`
 }
 
 // PutSuite copies a benchmark from a store into the spool and returns its path there.
@@ -29,7 +31,8 @@ func (s Spool) PutSuite(db *store.DB, row store.Suite) (string, error) {
 		return "", err
 	}
 	name := SuitePath(row)
-	return name, writeJSON(s.Path(name), suiteFile{from.Name, from.Version, from.License, from.Graders, data})
+	return name, writeJSON(s.Path(name), suiteFile{from.Name, from.Version, from.License, from.Graders, data,
+		from.Asking})
 }
 
 // SuitePath returns the path in a spool of a benchmark.
@@ -41,7 +44,8 @@ func (s Spool) addSuite(ctx context.Context, db *store.DB, name string) error {
 	if err := readJSON(s.Path(name), &f); err != nil {
 		return err
 	}
-	to := &suite.Suite{Name: f.Name, Version: f.Version, License: f.License, Graders: f.Graders}
+	to := &suite.Suite{Name: f.Name, Version: f.Version, License: f.License, Graders: f.Graders,
+		Asking: f.Asking}
 	if err := to.Decode(f.Problems); err != nil {
 		return fmt.Errorf("%s: %w", s.Path(name), err)
 	}

@@ -4,14 +4,17 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"exp/eval/suite"
 	"exp/experiments/store"
+	"exp/harness/plan"
+	"exp/harness/stage"
 	"exp/harness/suites"
 )
 
-// A benchmark of one store comes through the spool into another, with its digest.
+// A benchmark of one store comes through the spool into another, with its digest and how it is asked. Examples come, too.
 func TestSuite(t *testing.T) {
 	ctx := context.Background()
 	open := func() *store.DB {
@@ -30,6 +33,7 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	house.Asking = suite.Asking{Shots: 1, ShotsSuite: "dev"}
 	digest, data, err := suites.Digest(house)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +56,16 @@ func TestSuite(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := suites.Find(ctx, to, "house")
-	if err != nil || got.Digest != digest || got.Size != row.Size || got.N != 1 || suites.Check(to, got) != nil {
+	if err != nil || got.Digest != digest || got.Asking != row.Asking || got.Asking == "" || got.Size != row.Size || got.N != 1 || suites.Check(to, got) != nil {
 		t.Errorf("%+v, %v; want %+v", got, err, row)
+	}
+	s := &Study{suites: map[string]store.Suite{"house": row, "dev": {Name: "dev"}, "b": {Name: "b"}}}
+	dev := &stage.Suite{Name: "dev"}
+	var names []string
+	for _, x := range s.suitesOf(&plan.Run{Suites: []stage.Suite{{Name: "house", Examples: dev}, {Name: "b", Examples: dev}}}) {
+		names = append(names, x.Name)
+	}
+	if got := strings.Join(names, " "); got != "house dev b" {
+		t.Errorf("a run reads the suites %s", got)
 	}
 }

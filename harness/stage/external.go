@@ -249,7 +249,9 @@ func splitDigest(s dataset.Split, c *config.Run, p *prompt.Prompter) (ident.Dige
 	}
 	records := ident.NewRecords()
 	for i := range problems {
-		b, err := json.Marshal(&problems[i])
+		p := problems[i]
+		p.Choice = nil // runs read it of suites alone, and digests from before it was kept hold
+		b, err := json.Marshal(&p)
 		if err != nil {
 			return ident.Digest{}, err
 		}

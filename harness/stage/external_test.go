@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/ident"
 	"exp/harness/config"
 	"exp/harness/stage"
 )
@@ -37,5 +38,33 @@ func TestTargetsOfProblems(t *testing.T) {
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}
+	}
+}
+
+// The digest of a run's data holds whether or not its problems keep their options apart, which earlier versions did not.
+func TestDigestOfChoices(t *testing.T) {
+	digest := func(more string) ident.Digest {
+		t.Helper()
+		data := filepath.Join(t.TempDir(), "data.jsonl")
+		row := `{"id":"a","prompt":"Gas?\n\nA) air\nB) stone","answer":"A"` + more + "}\n"
+		if err := os.WriteFile(data, []byte(row), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		split := "{source: " + data + ", size: 1}"
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{"task={kind: math}",
+			"reward={correct: 1, wrong: 0}", "train={steps: 1, prompts_per_step: 1, prompts_per_update: 1}", "eval.online.problems=1",
+			"data={train: " + split + ", val: " + split + ", test: " + split + "}", "tokenizer.kind=char", "sft.steps=0"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := stage.Externals(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x.Data["train"]
+	}
+	plain := digest("")
+	if got := digest(`,"multiple_choice":{"question":"Gas?","options":["air","stone"],"right":0}`); got != plain || got.IsZero() {
+		t.Errorf("%s, want %s", got.Short(), plain.Short())
 	}
 }

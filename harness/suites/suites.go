@@ -4,6 +4,7 @@ package suites
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -123,8 +124,28 @@ func Identify(s *suite.Suite, digest ident.Digest) bool {
 	return s.Version != ""
 }
 
-// Add records a suite with the results of Digest, and returns the store's row for these
-// problems.
+// AskedError says that the store asks the problems of a suite in another way.
+type AskedError struct {
+	Name         string // in the store
+	Kept, Wanted suite.Asking
+}
+
+func (e *AskedError) Error() string {
+	return fmt.Sprintf("the store has these problems already as %s, and asks them another way: %s, not %s", e.Name,
+		cmp.Or(e.Kept.String(), "as they are"), cmp.Or(e.Wanted.String(), "as they are"))
+}
+
+// CheckAsked returns an *AskedError unless the row of a suite's problems asks them as the suite does.
+func CheckAsked(kept store.Suite, s *suite.Suite) error {
+	a, err := suite.ParseAsking(kept.Asking)
+	if err == nil && a != s.Asking {
+		err = &AskedError{Name: kept.Name, Kept: a, Wanted: s.Asking}
+	}
+	return err
+}
+
+// Add records a suite with the results of Digest, and returns the store's row for these problems, which may have
+// another name. If the row has this name, and asks the problems in another way, the error is an *AskedError.
 func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest, data []byte) (store.Suite, error) {
 	if _, _, err := db.Blobs.Put(bytes.NewReader(data)); err != nil {
 		return store.Suite{}, err
@@ -137,7 +158,11 @@ func Add(ctx context.Context, db *store.DB, s *suite.Suite, digest ident.Digest,
 	if err != nil {
 		return store.Suite{}, err
 	}
-	return all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })], nil
+	kept := all[slices.IndexFunc(all, func(s store.Suite) bool { return s.ID == id })]
+	if kept.Name == s.Name {
+		err = CheckAsked(kept, s)
+	}
+	return kept, err
 }
 
 // rowOf returns the store's row for a suite.

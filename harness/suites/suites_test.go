@@ -63,7 +63,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The first problems of a suite are another suite, which is made once.
+// The first problems of a suite are another suite, which is made once, and asked as the whole is.
 func TestLimit(t *testing.T) {
 	db := open(t, "short", "long")
 	ctx := context.Background()
@@ -85,6 +85,32 @@ func TestLimit(t *testing.T) {
 	}
 	if err := Check(db, row); err != nil {
 		t.Error(err)
+	}
+	whole, err := Find(ctx, db, "long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Load(db, whole); err != nil {
+		t.Fatal(err)
+	}
+	data, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Asking = suite.Asking{Description: "Sums."}
+	var other *AskedError
+	if _, err := Add(ctx, db, s, whole.Digest, data); !errors.As(err, &other) ||
+		!strings.Contains(err.Error(), `as long, and asks them another way: as they are, not {"description":"Sums."}`) {
+		t.Errorf("another asking: %v", err)
+	}
+	if err := db.RemoveSuite(ctx, whole.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Add(ctx, db, s, whole.Digest, data); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Limit(ctx, db, "long", 2); !errors.As(err, &other) || other.Name != "long.first2" {
+		t.Errorf("the first problems, from before they were asked another way: %v", err)
 	}
 	row.N = 3
 	if err := Check(db, row); err == nil || !strings.Contains(err.Error(), "2 problems, not 3") {

@@ -194,6 +194,15 @@ func TestTowerTensors(t *testing.T) {
 	defer m.Close()
 	_, x := learningBatch(m, be)
 	n := x.refreshed
+	m.gradientOf(Image{First: 1, Rows: 1, Columns: 1})
+	m.ZeroGrads()
+	if m.FinishGrads(); x.passes != nil {
+		t.Errorf("gradients of features that were cleared are taken through the tower: images %v", x.passes)
+	}
+	if a, b := c.BackboneBytes(true, kernels.F32, nil, kernels.F32, 1),
+		c.WithoutTower().BackboneBytes(true, kernels.F32, nil, kernels.F32, 1); a != b {
+		t.Errorf("frozen weights take %d bytes, without a tower that learns %d", a, b)
+	}
 	if m.Refresh(); n == 0 || x.refreshed == n {
 		t.Errorf("the tower was refreshed %d times, then %d times", n, x.refreshed)
 	}

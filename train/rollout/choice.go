@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -25,6 +26,15 @@ func (c *Choice) Equal() (i, j int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// Same reports whether two questions differ in the order of their options alone. Nil is no question.
+func (c *Choice) Same(other *Choice) bool {
+	if c == nil || other == nil || c.Question != other.Question {
+		return false
+	}
+	a, b := slices.Sorted(slices.Values(c.Options)), slices.Sorted(slices.Values(other.Options))
+	return slices.Equal(a, b)
 }
 
 // OptionScore says how likely a model finds an option as the continuation of a prompt.

@@ -48,6 +48,16 @@ func TestViews(t *testing.T) {
 	if want := b.list(b.grads); !slices.Equal(got, want) || slices.Max(want) == 0 {
 		t.Error("the gradient of features does not reach the weights")
 	}
+	brought, err := g.Hold("b", 8, 8, drawing(t, 8, 8, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := one.own.held
+	one.Features(be, brought)
+	g.Keep(0, 0)
+	if g.Release("b"); held == 0 || one.own.held != held || len(one.own.kept) != 1 {
+		t.Errorf("%d bytes of features are kept when an image is dropped, want %d", one.own.held, held)
+	}
 	if one.Close(); len(g.views) != 1 || one.own.held != 0 {
 		t.Errorf("%d views are left, with %d bytes", len(g.views), one.own.held)
 	}
