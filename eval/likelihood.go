@@ -43,7 +43,7 @@ type likelihood struct {
 }
 
 var (
-	errNoOptions = errors.New("it is no multiple-choice question with a known answer")
+	errNoOptions = errors.New("it is not a multiple-choice question with a known answer")
 	errSampled   = errors.New("the completion is sampled, and has no likelihoods of options to compare")
 )
 

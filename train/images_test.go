@@ -85,7 +85,7 @@ func (r *toyRun) illustrate() {
 	r.options.MaxTokens = r.model.MaxPositions
 }
 
-// tower makes the images' features learn: those of a kind are multiplied by learned numbers.
+// tower makes the images' features learn: features of a kind are multiplied by learned numbers.
 func (r *toyRun) tower() {
 	r.illustrate()
 	for k := range 1 + r.images.deep {

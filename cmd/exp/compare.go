@@ -153,7 +153,7 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 }
 
 // arms forms the arms that the arguments select. One selection of several experiments, such as a name, need not mean
-// those of which no run has finished: a note says that they are left out.
+// the ones without a finished run: a note says that they are left out.
 func (a *app) arms(c *cli.Context, db *store.DB, runs []string) ([]compare.Arm, error) {
 	arms, err := compare.Selection{Runs: runs, Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
 		Arms(c.Context, a.finder(db))

@@ -144,7 +144,7 @@ func (r *renderer) answer(p *rollout.Problem) string {
 	return p.Answer
 }
 
-// Examples chooses the examples of problems among those of a suite.
+// Examples chooses the examples of problems among the problems of a suite.
 type Examples struct {
 	name     string // of their suite
 	n        int    // for each problem

@@ -192,17 +192,17 @@ func aboutModel(path string) string {
 	case "model.vision":
 		return `
   frozen trains the language model alone. trained trains all weights of the tower, too,
-  the maps into the language model among them, in sft, prefer and train: those of the
-  policy, the critic and a process reward model, each a tower of its own. What the run
-  writes and evaluates has the trained tower.
+  the maps into the language model among them, in sft, prefer and train. The policy, the
+  critic and a process reward model have a tower each. What the run writes and evaluates
+  has the trained tower.
 
       --set model.base=hub:Qwen/Qwen2.5-VL-3B-Instruct@main --set model.vision=trained
 
   It takes 16 bytes a weight of the tower more (float32 weights, gradients and AdamW's
   moments), for each model that learns, and the activations of one image: exp run
   --dry-run says how many. An update takes about 3 passes more over each image. The
-  optimizer and its learning rate are those of the language model. Not with adapters
-  (train.lora, prefer.lora), and not with reward_model, which reads text alone.
+  optimizer and its learning rate are the language model's. Not with adapters (train.lora,
+  prefer.lora), and not with reward_model, which reads text alone.
 `
 	case "model.part":
 		return `

@@ -16,7 +16,7 @@ const (
 	descriptionKey = "eval.final.description"
 )
 
-// setAsking makes settings of the final evaluation those of one suite, nil for the run's own data: it sets how the
+// setAsking gives the final evaluation the settings of one suite, nil for the run's own data: it sets how the
 // suite is asked, whether the configuration or the suite's definition says so, and leaves out what has no effect then.
 // Suites that are asked as they were before there was a choice keep their settings.
 func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {

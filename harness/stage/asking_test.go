@@ -22,7 +22,7 @@ func TestLongOption(t *testing.T) {
 	}
 }
 
-// A configuration's settings go before the suite's own, and graders are of what is measured.
+// A configuration's settings go before the suite's own, and graders are of the way of asking.
 func TestAskingOf(t *testing.T) {
 	own := suite.Asking{Likelihood: suite.ByOption, Shots: 5, ShotsSuite: "dev", Description: "D", Prompt: "Q {problem}"}
 	s := &Suite{Name: "arc", Graders: []string{"exp", "gpqa"}, Asking: own}

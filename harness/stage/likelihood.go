@@ -168,7 +168,7 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 	return nil
 }
 
-// notNumbers returns the first option whose log-prob is no finite number; -1 if all are.
+// notNumbers returns the first option whose log-prob is not finite; -1 if all are.
 func notNumbers(options []rollout.OptionScore) int {
 	return slices.IndexFunc(options, func(o rollout.OptionScore) bool { return o.LogProb-o.LogProb != 0 })
 }

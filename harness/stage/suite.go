@@ -161,7 +161,7 @@ func (e *Env) suiteProblems(in Inputs, label string) ([]rollout.Problem, error) 
 	return s.decode(data)
 }
 
-// problemsOfSuite reads the problems of a suite that is no input by itself.
+// problemsOfSuite reads the problems of a suite that is not an input by itself.
 func (e *Env) problemsOfSuite(s *Suite) ([]rollout.Problem, error) {
 	data, err := e.Blobs.Bytes(s.Digest)
 	if err != nil {

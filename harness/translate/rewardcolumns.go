@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rewardColumns returns the columns of the data that a reward function reads, beyond those of every problem:
+// rewardColumns returns the columns of the data that a reward function reads, beyond the columns of every problem:
 // extra_info, and reward_model for the ground truth, which may be a list or an object. It returns both unless the
 // source is here, defines the function once and undecorated, and names its parameters plainly.
 func rewardColumns(path, name string) []string {

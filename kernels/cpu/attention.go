@@ -31,7 +31,7 @@ func window(s kernels.AttentionShape) int {
 	return math.MaxInt32
 }
 
-// full is 1 if queries see what is behind them.
+// full is 1 if queries see the rows behind them.
 func full(s kernels.AttentionShape) C.int {
 	if s.Full {
 		return 1

@@ -67,7 +67,7 @@ func (c class) fullModules() []string {
 }
 
 // attends returns the name of a kernel of attention for rows that see what s says, from its name for those that see
-// themselves and what is before them: [prefix_]attention[_part].
+// themselves and the rows before them: [prefix_]attention[_part].
 func (b *Backend) attends(name string, s kernels.AttentionShape) string {
 	if !s.Full {
 		return name

@@ -17,7 +17,7 @@ const (
 )
 
 // promptsOf reads a prompt of each problem, from the first completion that a run kept; empty if none did. It reads in
-// the order of the packs, each of which is decompressed once.
+// the order of the packs: each is decompressed once.
 func (s *Server) promptsOf(order []string, items map[string][]store.ItemCount) ([]string, error) {
 	type place struct {
 		row   int

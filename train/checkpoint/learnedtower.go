@@ -68,8 +68,8 @@ func OpenWithTower(path string) (*Tensors, error) {
 	return t.WithTower(path)
 }
 
-// WithTower gives the tensors of a model of text and images the names that a model's parameters have: those of a plain
-// language model, and the vision tower's. It takes files of such parameters, and those of a folder. path is a model of
+// WithTower gives the tensors of a model of text and images the names that a model's parameters have: a plain
+// language model's, and the vision tower's. It takes files of such parameters, and a folder's. path is a model of
 // the same class, whose config.json counts. On an error it closes t.
 func (t *Tensors) WithTower(path string) (*Tensors, error) {
 	tower := map[string]place{}

@@ -60,7 +60,7 @@ func (e *Engine) checkQuestion(i int, q *rollout.Question) error {
 	return nil
 }
 
-// giving is what is added to the logit of a given token: with any logits that are numbers, it is drawn.
+// giving is added to the logit of a given token: with any logits that are numbers, it is drawn.
 const giving = 1e30
 
 // rest returns the tokens that q is given after those that it has.

@@ -46,7 +46,7 @@ func (x *layout) tower(c Config) {
 	}
 }
 
-// HoldsTower reports whether the weights of the vision tower are the model's, or those of the copy that it is on
+// HoldsTower reports whether the weights of the vision tower are the model's, or belong to the copy that it is on
 // (NewCopy). Its images are then LearningImages.
 func (m *Model) HoldsTower() bool {
 	if m.base != nil {

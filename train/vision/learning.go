@@ -22,7 +22,7 @@ func (s linearSpec) weights() (list []Tensor) {
 	return list
 }
 
-// biases returns what is added to their products; nil: nothing.
+// biases returns the vectors that are added to their products; nil: none.
 func (s linearSpec) biases() (list []Tensor) {
 	if !s.bias {
 		return nil

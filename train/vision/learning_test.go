@@ -68,7 +68,7 @@ func (a *arena) list(b kernels.Buffer) []float64 {
 	return list
 }
 
-// smooth are tiny's towers and others, with which they use every branch, of weights that are no round numbers.
+// smooth are tiny's towers and others, with which they use every branch, of weights that are not round numbers.
 func smooth() map[string]Config {
 	list := map[string]Config{}
 	for _, kind := range kinds() {
@@ -91,7 +91,7 @@ func smooth() map[string]Config {
 	return list
 }
 
-// rough reads weights that are no BF16 numbers; those of norms are near 1.
+// rough reads weights that are not BF16 numbers; norms' are near 1.
 func rough(c Config) Read {
 	byName := map[string]Tensor{}
 	for _, x := range c.Tensors() {

@@ -55,7 +55,7 @@ func (c Config) fromAreas(i, n int) []tap {
 }
 
 // eachTap calls f with every learned position, a row of the table [Side²,C], that patches from lo to hi are made from,
-// and its weight. n counts those of a patch. A tile has all of them, whatever the image.
+// and its weight. n counts the positions of a patch. A tile has all of them, whatever the image.
 func (c Config) eachTap(rows, columns, lo, hi int, f func(patch, n, row int, weight float64)) {
 	if tiles := c.tiles(rows); tiles > 0 {
 		rows /= tiles
