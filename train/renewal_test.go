@@ -13,6 +13,12 @@ import (
 func TestRenewsReference(t *testing.T) {
 	for _, kind := range []Kind{GRPO, FlowRL} { // FlowRL's policy has a head behind its weights
 		r := newToyRun(t, kind, 2)
+		if kind == FlowRL { // and a vision tower, whose features the reference must compute again
+			for i := range r.problems {
+				r.problems[i].Prompt = []string{"C", "AB", "CA"}[i%3]
+			}
+			r.tower()
+		}
 		r.cfg.Steps, r.cfg.Policy.LR, r.cfg.Renewal = 5, 1e-2, Renewal{Every: 2, Mix: 1}
 		r.run()
 		for i, s := range r.steps {

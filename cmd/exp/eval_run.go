@@ -127,8 +127,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 		for _, f := range samplingFlags {
 			if c.IsSet(f) {
 				return a.Usagef("--%s is about sampled answers, and --likelihood %s samples none: it compares the "+
-					"options' "+
-					"likelihoods at temperature 1", f, mode)
+					"options' likelihoods at temperature 1", f, mode)
 			}
 		}
 	}

@@ -146,8 +146,7 @@ func (a *app) suiteAdd(c *cli.Context, args []string) error {
 	}
 	if c.Bool("solutions") && s.Solved() == 0 {
 		return cli.Usagef("--solutions: %s has no worked solutions; they are read from columns such as solution, "+
-			"and from "+
-			"answers like GSM8K's", path)
+			"and from answers like GSM8K's", path)
 	}
 	if slices.Contains(ownSplits, s.Name) {
 		return cli.Usagef("%s cannot be the name of a suite: it stands for a run's own data", s.Name).

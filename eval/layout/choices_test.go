@@ -109,6 +109,10 @@ func TestKeptChoice(t *testing.T) {
 	if problems[1].Choice != nil {
 		t.Errorf("%+v", problems[1])
 	}
+	const foreign = `{"id":"a","prompt":"P?","answer":"B","multiple_choice":{"options":["x"],"right":0}}` + "\n"
+	if _, _, err := Problems(rows.Read(file(t, foreign)), nil, nil); err == nil || !strings.Contains(err.Error(), "rename the column") {
+		t.Errorf("a column of the same name: %v", err)
+	}
 }
 
 // A file may have questions with and without options, and some without an answer.

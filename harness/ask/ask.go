@@ -157,9 +157,8 @@ type Examples struct {
 func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples, error) {
 	s := &Examples{name: name, n: a.Shots, all: list, bySource: map[string][]rollout.Problem{}}
 	bad := func(p *rollout.Problem, what string) error {
-		return fmt.Errorf("eval.final.shots_suite: problem %s of %s %s, so it is no example; choose another "+
-			"suite", p.ID,
-			name, what)
+		return fmt.Errorf("eval.final.shots_suite: problem %s of %s %s, so it is no example; choose another suite",
+			p.ID, name, what)
 	}
 	for i := range list {
 		switch p := &list[i]; {

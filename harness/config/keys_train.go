@@ -236,10 +236,9 @@ func askingKeys() []Key {
 		{Path: "eval.final.likelihood", Kind: Enum, Words: []string{Auto, LikelihoodOff, LikelihoodLetter,
 			LikelihoodOption}, Default: is(Auto), Late: true,
 			Help: "compare the likelihoods of a question's options instead of sampling answers to problems of " +
-				"suites: " +
-				"of their letters behind the prompt with all options (MMLU's way), or of their texts behind the " +
-				"question alone (ARC's and HellaSwag's); auto: as the suite's definition says, else off. One answer " +
-				"for each problem: n, temperature and the like have no effect on it"},
+				"suites: of their letters behind the prompt with all options (MMLU's way), or of their texts " +
+				"behind the question alone (ARC's and HellaSwag's); auto: as the suite's definition says, else " +
+				"off. One answer for each problem: n, temperature and the like have no effect on it"},
 		{Path: "eval.final.shots", Kind: Int, Null: true, Default: null(), Range: atLeast(0), Unit: "examples",
 			Late: true,
 			Help: "solved problems of eval.final.shots_suite in the prompts of suites, such as 5: the first ones " +

@@ -16,6 +16,9 @@ const (
 	descriptionKey = "eval.final.description"
 )
 
+// truncateKey says how the prompts of suites are cut.
+const truncateKey = "eval.final.truncate"
+
 // setAsking gives the final evaluation the settings of one suite, nil for the run's own data: it sets how the
 // suite is asked, whether the configuration or the suite's definition says so, and leaves out what has no effect then.
 // Suites that are asked as they were before there was a choice keep their settings.
@@ -26,6 +29,7 @@ func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
 		delete(settings, key)
 	}
 	if own == nil {
+		delete(settings, truncateKey)
 		return
 	}
 	a := own.AskingOf(&p.Config.Run)

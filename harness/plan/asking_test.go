@@ -13,6 +13,7 @@ import (
 // The settings of an evaluation say how its suite is asked, whoever decides it, and nothing that has no effect. Those of
 // a suite that is asked as before there was a choice are as they were.
 func TestAskingInIDs(t *testing.T) {
+	examples := "dev"
 	of := func(own suite.Asking, sets ...string) (gen, score string, protocol ident.Digest) {
 		t.Helper()
 		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "eval.final.suites=[arc,test]")})
@@ -21,7 +22,7 @@ func TestAskingInIDs(t *testing.T) {
 		}
 		s := stage.Suite{Name: "arc", Digest: ident.Sum([]byte("arc")), Graders: []string{"exp"}, Asking: own}
 		if s.AskingOf(&r.Run).Shots > 0 {
-			s.Examples = &stage.Suite{Name: "dev", Digest: ident.Sum([]byte("dev"))}
+			s.Examples = &stage.Suite{Name: "dev", Digest: ident.Sum([]byte(examples))}
 		}
 		p := &Run{Config: r, Suites: []stage.Suite{s}}
 		p.Stages = []Stage{{Kind: config.EvalGen, Label: "arc"}, {Kind: config.EvalScore, Label: "arc"}}
@@ -43,7 +44,12 @@ func TestAskingInIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path := range p.Params(0) {
+		asked, recorded := s.AskingOf(&r.Run), p.Params(0) // what is turned off is written down, for exp verify
+		if own.Likelihood != "" && asked.Likelihood == "" && recorded[likelihoodKey] != config.LikelihoodOff ||
+			own.Shots > 0 && asked.Shots == 0 && recorded[shotsKey] != int64(0) {
+			t.Errorf("%v: the record does not say that likelihoods or examples are off: %v", sets, recorded)
+		}
+		for path := range recorded {
 			if v, _ := p.Params(0)[likelihoodKey].(string); v == suite.ByOption && samplingOnly(path) {
 				t.Errorf("%v: %s has no effect", sets, path)
 			}
@@ -51,6 +57,9 @@ func TestAskingInIDs(t *testing.T) {
 		return a.String(), b.String(), protocol
 	}
 	gen, score, protocol := of(suite.Asking{})
+	if g, s, p := of(suite.Asking{}, "eval.final.truncate=left"); g == gen || s != score || p == protocol {
+		t.Error("how prompts are cut changes the wrong ids")
+	}
 	same := func(what string, own suite.Asking, sets ...string) {
 		t.Helper()
 		if g, s, p := of(own, sets...); g != gen || s != score || p != protocol {
@@ -71,8 +80,15 @@ func TestAskingInIDs(t *testing.T) {
 	if g, _, p := of(shown, "eval.final.shots=1"); g == gen || p == protocol {
 		t.Error("the number of examples changes no id")
 	}
-	if g, _, _ := of(shown, "eval.final.likelihood=off"); g == gen {
-		t.Error("sampling changes no id")
+	examples = "other examples"
+	if _, _, p := of(shown); p == protocol {
+		t.Error("other examples have the same protocol")
+	}
+	examples = "dev"
+	for what, set := range map[string]string{"sampling": "likelihood=off", "no examples": "shots=0", "a description": "description=On sums."} {
+		if g, _, p := of(shown, "eval.final."+set); g == gen || p == protocol {
+			t.Errorf("%s changes no id", what)
+		}
 	}
 }
 
@@ -80,7 +96,7 @@ func TestAskingInIDs(t *testing.T) {
 func ownProtocol(r *config.Resolved) map[string]any {
 	settings := r.Protocol()
 	for path := range settings {
-		for _, name := range []string{"likelihood", "shots", "description"} {
+		for _, name := range []string{"likelihood", "shots", "description", "truncate"} {
 			if strings.HasPrefix(path, "eval.final."+name) {
 				delete(settings, path)
 			}

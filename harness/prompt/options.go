@@ -13,11 +13,11 @@ import (
 // Continued is a prompt and the ids of a text that continues it.
 type Continued struct{ Prompt, Text []int32 }
 
-// Continue returns the ids of a problem's prompt with each of some texts, which the model might answer. The tokens of
-// a text are the tokens of prompt and text together behind as many as the prompt has alone, as in lm-evaluation-harness
-// (TemplateLM._encode_pair), so a token that spans both belongs to the prompt's. In a chat the text begins the
-// assistant's turn. In a plain prompt a space stands before it, unless the prompt ends with one; spaces at the end of
-// the prompt move to the text.
+// Continue returns the ids of a problem's prompt with each of some texts, which the model might answer. Prompt and
+// text are encoded together, and the text's tokens follow as many as the prompt has alone, as in
+// lm-evaluation-harness (TemplateLM._encode_pair), so a token that spans both belongs to the prompt's. In a chat the
+// text begins the assistant's turn. In a plain prompt a space stands before it, unless the prompt ends with one;
+// spaces at the end of the prompt move to the text.
 //
 // Prompts have at most data.max_prompt_tokens, as Encode cuts them.
 func (p *Prompter) Continue(q *rollout.Problem, texts []string) ([]Continued, error) {

@@ -27,6 +27,9 @@ func TestContinue(t *testing.T) {
 		{"spaces of the prompt move", false, nil, nil, "Q:\n ", []string{"x"}, []string{"Q:|\n x"}},
 		{"BOS", true, nil, nil, "Q:", []string{"x"}, []string{"<s>Q:| x"}},
 		{"an option begins the assistant's turn", false, im, nil, "Q:", []string{"x", "y"}, []string{chat + "|x", chat + "|y"}},
+		{"behind what a template writes before answers", false, map[string]string{"chat_template.jinja": "{% for m in messages %}" +
+			"{% if m.role == 'user' %}[{{ m.content[0]['text'] }}]{% else %} {{ m.content[0]['text'] }}{% endif %}{% endfor %}"}, nil,
+			"Q:", []string{"x", "y"}, []string{"[Q:]| x", "[Q:]| y"}},
 		{"special tokens are text", false, im, func(c *config.Run) { c.Data.EscapeSpecial = true }, "Q:", []string{"<|im_end|>"},
 			[]string{chat + "|<|im_end|>"}},
 		{"cut at the left", false, nil, func(c *config.Run) { c.Data.MaxPromptTokens, c.Data.Truncate = 1, "left" }, "Q:",
@@ -60,6 +63,10 @@ func TestContinue(t *testing.T) {
 	if _, err := p.Continue(&rollout.Problem{Prompt: "Q:"}, []string{"x"}); err == nil ||
 		!strings.Contains(err.Error(), "2 tokens, data.max_prompt_tokens is 1") {
 		t.Errorf("too long: %v", err)
+	}
+	if _, err := p.Continue(&rollout.Problem{Prompt: "Q"}, []string{"x", ""}); err == nil ||
+		!strings.Contains(err.Error(), "option B: it has no token of its own") {
+		t.Errorf("an empty option: %v", err)
 	}
 	for prompt, want := range map[string]string{"": "", "a": " ", "a ": "", "a\n": "", "à": " "} {
 		if got := Between(prompt); got != want {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/experiments/keep"
 	"exp/harness/prompt/prompttest"
 	"exp/harness/stage"
 	"exp/train/checkpoint"
@@ -40,7 +41,8 @@ func towerBytes(t *testing.T, dir string) map[string]string {
 }
 
 // A vision tower learns in fine-tuning, from preferences and in training, and a critic's, too: a run that is stopped
-// goes on to the same bits and verifies, and its folder has the trained tower, with which an evaluation of the folder
+// goes on to the same bits and verifies, its folder has the trained tower, and a checkpoint's the one of its step; with the
+// last an evaluation of the folder
 // draws what the run's evaluation drew.
 func TestTrainedTower(t *testing.T) {
 	dir, data := pictureFolder(t), squares(t)
@@ -76,6 +78,21 @@ func TestTrainedTower(t *testing.T) {
 	for name, x := range after {
 		if x == before[name] {
 			t.Errorf("%s has not changed", name)
+		}
+	}
+	saved, err := keep.Saved(l.db, want.Run.RID)
+	if err != nil || len(saved) == 0 {
+		t.Fatalf("%d checkpoints, %v", len(saved), err)
+	}
+	last := saved[len(saved)-1] // of step 1 of 2
+	earlier := filepath.Join(t.TempDir(), "earlier")
+	e := &stage.Env{Config: p.Config, Backend: l.be, Blobs: l.db.Blobs}
+	if err := stage.MergeCheckpoint(e, stage.Inputs{}, last.Dir, earlier); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range towerBytes(t, earlier) {
+		if x == before[name] || x == after[name] {
+			t.Errorf("%s after step %d is the source's or the last", name, last.Step)
 		}
 	}
 	q := l.plan(0, append(slices.DeleteFunc(imageSets(merged, data), func(s string) bool {

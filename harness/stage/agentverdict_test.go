@@ -95,7 +95,8 @@ func TestFirstDifference(t *testing.T) {
 	for want, change := range map[string]func(c *rollout.Completion){
 		"prompt": func(c *rollout.Completion) { c.Asked = &rollout.Asked{Tokens: []int32{1}, Later: []rollout.Later{{}}} }, "tokens": func(c *rollout.Completion) { c.Tokens = nil },
 		"logprobs": func(c *rollout.Completion) { c.LogProbs = nil }, "text": func(c *rollout.Completion) { c.Text = "" },
-		"record": func(c *rollout.Completion) { c.Finish = rollout.FinishStop },
+		"record":      func(c *rollout.Completion) { c.Finish = rollout.FinishStop },
+		"likelihoods": func(c *rollout.Completion) { c.Options, c.Text = []rollout.OptionScore{{Tokens: 1}}, "" },
 	} {
 		b := a
 		change(&b)

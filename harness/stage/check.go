@@ -307,8 +307,7 @@ func Unreadable(c *config.Run) (list []string) {
 			if err != nil {
 				list = append(list, fmt.Sprintf("a supported model: %v", err))
 			} else {
-				checkStartAdapter(c, arch, func(_, _, message,
-					_ string) {
+				checkStartAdapter(c, arch, func(_, _, message, _ string) {
 					list = append(list, "adapters to start with: "+message)
 				})
 			}

@@ -46,9 +46,8 @@ func (e *Engine) checkQuestion(i int, q *rollout.Question) error {
 	}
 	for k, o := range q.Options {
 		if n := len(q.Prompt) + len(o); n > e.opt.MaxTokens {
-			return fmt.Errorf("generate: question %d needs %d tokens (prompt %d + option %d of %d), the engine "+
-				"holds %d",
-				i, n, len(q.Prompt), k, len(o), e.opt.MaxTokens)
+			return fmt.Errorf("generate: question %d needs %d tokens (prompt %d + option %d of %d), the engine holds "+
+				"%d", i, n, len(q.Prompt), k, len(o), e.opt.MaxTokens)
 		}
 		for _, id := range o {
 			if id < 0 || int(id) >= vocab {

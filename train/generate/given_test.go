@@ -2,11 +2,14 @@ package generate
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"exp/kernels"
 	"exp/train/rollout"
 )
 
@@ -124,5 +127,24 @@ func TestScoreRefuses(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
+	}
+}
+
+// Scores of broken weights are not numbers, and the tokens are still the option's.
+func TestScoreOfBrokenWeights(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	norm := m.View("model.norm.weight")
+	be.Copy(norm, kernels.Host(slices.Repeat([]float32{float32(math.NaN())}, norm.Len())))
+	m.Refresh()
+	e := newEngine(t, be, m, Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 20, Ridge: 8})
+	option := []int32{3, 18, 5}
+	got, err := e.Score(context.Background(), []rollout.Question{{Prompt: []int32{1, 2}, Options: [][]int32{option}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := got[0][0]
+	if !slices.Equal(c.Tokens, option) || slices.ContainsFunc(c.LogProbs, func(x float32) bool { return x == x }) {
+		t.Errorf("tokens %v, log-probs %v", c.Tokens, c.LogProbs)
 	}
 }

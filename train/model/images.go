@@ -11,9 +11,8 @@ import (
 // This file has what models of text and images add (Qwen2-VL, arXiv:2409.12191; Qwen2.5-VL, arXiv:2502.13923;
 // Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479; Idefics3, arXiv:2408.12637;
 // SmolVLM, arXiv:2504.05299). A vision tower (package vision) turns an image into features, which stand for the
-// embeddings of its tokens. It is frozen, or learns (tower.go). The tokens of an image have ids
-// of their own beyond the vocabulary, so equal tokens always have equal features, in prefixes that sequences share,
-// too.
+// embeddings of its tokens. It is frozen, or learns (tower.go). The tokens of an image have ids of their own beyond
+// the vocabulary, so equal tokens always have equal features, in prefixes that sequences share, too.
 
 // ImageSettings says how a language model reads images; the zero value: not at all.
 type ImageSettings struct {
@@ -44,9 +43,9 @@ type Images interface {
 	// Of returns the image that a token belongs to. It panics if there is none.
 	Of(id int32) Image
 	// Features computes features [1+Deep][Rows·Columns][Width] on a backend: the embeddings of the image's tokens,
-	// then the features that each of the first Deep layers adds. They depend on the image and, if a vision tower
-	// learns, on its weights alone, and callers must not
-	// change them. Features panics with an *ImageError if it cannot read the image.
+	// then the features that each of the first Deep layers adds. They depend on the image alone, and on the weights of
+	// a vision tower that learns. Callers must not change them. Features panics with an *ImageError if it cannot read
+	// the image.
 	Features(be kernels.Backend, im Image) []float32
 }
 
@@ -57,7 +56,7 @@ func (e *ImageError) Error() string { return "image: " + e.Err.Error() }
 func (e *ImageError) Unwrap() error { return e.Err }
 
 // SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower
-// and the images are no LearningImages: they would have features of other weights.
+// and the images are not LearningImages: they would have features of other weights.
 func (m *Model) SetImages(x Images) {
 	m.images = x
 	if !m.HoldsTower() {

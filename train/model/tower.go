@@ -164,7 +164,7 @@ func (x *featureGradients) clear() {
 	clear(x.place)
 }
 
-// of returns the gradient of an image's features, zero at first.
+// gradientOf returns the gradient of an image's features, zero at first.
 func (m *Model) gradientOf(im Image) []float32 {
 	x := &m.shownGrads
 	if at, ok := x.place[im.First]; ok {

@@ -28,7 +28,7 @@ func (c *Choice) Equal() (i, j int, ok bool) {
 	return 0, 0, false
 }
 
-// Same reports whether two questions differ in the order of their options alone. Nil is no question.
+// Same reports whether two questions differ in the order of their options alone. Nil is not a question.
 func (c *Choice) Same(other *Choice) bool {
 	if c == nil || other == nil || c.Question != other.Question {
 		return false
