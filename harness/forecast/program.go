@@ -38,7 +38,7 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	const (
 		large     = 80 << 20 // with a large model, whose heap has no room
 		computing = 62 << 20
-		starting  = 102 << 20
+		starting  = 107 << 20
 	)
 	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1400 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {
