@@ -408,9 +408,6 @@ func learns(t *testing.T, dir string, recipes [][]string) {
 		if slices.Contains(more, "model.dtype=bf16") {
 			l = labs[kernels.BF16]
 		}
-		// Two updates per step, with small micro-batches, and evaluations of 16 completions.
-		sets = append(sets, "train.prompts_per_step=4", "train.prompts_per_update=2",
-			"compute.micro_batch_tokens=256", "data.test.size=4", "eval.online.problems=4")
 		p := l.plan(0, append(sets, append(more[1:], fmt.Sprint("name=toy", i))...)...)
 		res, _ := l.execute(p)
 		for kind, use := range l.memoryOf(res.Run.ID) {
