@@ -17,7 +17,7 @@ func TestCUDA(t *testing.T) {
 	for _, class := range []string{"cpu/fma", "cpu/bf16", "matrix/16x25"} {
 		var devices []kernels.Backend
 		turns := 0
-		k := kind{name: class, slow: true, open: func(t *testing.T) kernels.Backend {
+		k := kind{class, true, func(t *testing.T) kernels.Backend {
 			if turns++; len(devices) == 4 {
 				return devices[turns%4]
 			}

@@ -139,17 +139,6 @@ var (
 	capacity = model.Capacity{Tokens: 17, Sequences: 3, Taught: 2}
 )
 
-// rows are the batches that a device learns from, and their capacity. Loops on the CPU take them token by token, so
-// that fewer tokens show the same.
-func (d device) rows() ([]model.Batch, model.Capacity) {
-	if !d.plain {
-		return batches, capacity
-	}
-	room, first := capacity, batches[0]
-	room.Tokens, first.Tokens, first.Offsets = 8, first.Tokens[:8], []int32{0, 3, 6, 8}
-	return []model.Batch{first, batches[1]}, room
-}
-
 // step is a sampling step of two sequences, with a page for each.
 var step = model.Step{Tokens: []int32{1, 36, 3, 4, 20}, Pos: []int32{0, 1, 2, 0, 1}, Seq: []int32{0, 0, 0, 1, 1},
 	States: []int32{1, 0}, Slots: []int32{0, 1, 2, 16, 17}, Table: []int32{0, 1}, Width: 1, Sample: []int32{2, 3, 4}, U: []float32{0.3, 0.8, 0.1}}
@@ -173,11 +162,10 @@ func (d device) learn(c model.Config) (x learned) {
 		h.Write([]byte(label))
 		return h.Sum64()
 	})
-	list, room := d.rows()
-	ws := made(model.NewWorkspace(d.Backend, c, heads, room, model.KeepInputs))
+	ws := made(model.NewWorkspace(d.Backend, c, heads, capacity, model.KeepInputs))
 	defer ws.Close()
 	m.ZeroGrads()
-	for _, b := range list {
+	for _, b := range batches {
 		ws.Load(b)
 		m.Forward(ws)
 		m.Scores(ws, 0.9)
@@ -267,7 +255,7 @@ func TestModel(t *testing.T) {
 func TestRoomsWithoutBackward(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			together(t, 2, k, func(r int, d device) {
+			together(t, 2, k.open, func(r int, d device) {
 				base := made(model.NewBackbone(d.Backend, small, true, kernels.F32))
 				defer base.Close()
 				if err := base.Load(rowsOf(base)); err != nil {
@@ -313,7 +301,7 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 		layerNormed(), placed(), shared(), headNormed(), activated(), biased()} {
 		tied := i == 0
 		c.TieEmbeddings = tied
-		one := device{k.open(t), t, k.plain}
+		one := device{k.open(t), t}
 		want := one.learn(c)
 		cut := []string{"model.embed_tokens.weight"}
 		maps := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj"}
@@ -371,7 +359,7 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 			cut = append(cut, "lm_head.weight")
 		}
 		for _, size := range sizes {
-			together(t, size, k, func(r int, d device) {
+			together(t, size, k.open, func(r int, d device) {
 				got := d.learn(c)
 				if at := firstDifferent(bitsOf(got.passes), bitsOf(want.passes)); at >= 0 {
 					t.Errorf("rank %d of %d: log-probs and entropies differ at %d", r, size, at)
@@ -389,8 +377,7 @@ func sameModel(t *testing.T, k kind, sizes ...int) {
 					!slices.Equal(got.drawn.Entropy, want.drawn.Entropy) {
 					t.Errorf("rank %d of %d drew %v, want %v", r, size, got.drawn, want.drawn)
 				}
-				_, room := d.rows()
-				planned := RoomBytes(c, room.Tokens, len(step.Tokens), size, d.Operand(), d.PackedLen, true)
+				planned := RoomBytes(c, capacity.Tokens, len(step.Tokens), size, d.Operand(), d.PackedLen, true)
 				if got.rooms > planned || planned > got.rooms+got.rooms/3 {
 					t.Errorf("rank %d of %d has rooms of %d bytes, planned %d", r, size, got.rooms, planned)
 				}

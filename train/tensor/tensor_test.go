@@ -18,16 +18,14 @@ import (
 // device is a CPU with room for tests.
 type device struct {
 	kernels.Backend
-	t     *testing.T
-	plain bool // as its kind
+	t *testing.T
 }
 
 // kind is a kind of devices. Those that are slow compute small shapes only.
 type kind struct {
-	name  string
-	slow  bool
-	open  func(t *testing.T) kernels.Backend
-	plain bool // the CPU computes with loops that know no tiles of tokens
+	name string
+	slow bool
+	open func(t *testing.T) kernels.Backend
 }
 
 // kinds are devices of the CPU: with packed weights, and others whose products read the weights.
@@ -42,10 +40,10 @@ func kinds() []kind {
 			return be
 		}
 	}
-	return []kind{{"float32", false, onCPU(kernels.F32), false}, {"bf16", false, onCPU(kernels.BF16), false},
-		{"float32 without copies", true, func(*testing.T) kernels.Backend { return ref.New[float32]() }, true},
-		{"bf16 without copies", true, func(*testing.T) kernels.Backend { return ref.NewMixed() }, true},
-		{"matrix without copies", true, func(*testing.T) kernels.Backend { return ref.NewMatrix() }, true}}
+	return []kind{{"float32", false, onCPU(kernels.F32)}, {"bf16", false, onCPU(kernels.BF16)},
+		{"float32 without copies", true, func(*testing.T) kernels.Backend { return ref.New[float32]() }},
+		{"bf16 without copies", true, func(*testing.T) kernels.Backend { return ref.NewMixed() }},
+		{"matrix without copies", true, func(*testing.T) kernels.Backend { return ref.NewMatrix() }}}
 }
 
 // staged is a group whose messages go through the host's memory: tests have no link between devices.
@@ -82,14 +80,14 @@ func (s staged) Exchange(parts []ranks.Part) error {
 }
 
 // together calls f for each of size ranks, with its share of a device.
-func together(t *testing.T, size int, k kind, f func(rank int, d device)) {
+func together(t *testing.T, size int, open func(t *testing.T) kernels.Backend, f func(rank int, d device)) {
 	t.Helper()
 	var all sync.WaitGroup
 	for r, g := range ranks.InProcess(size) {
-		be := k.open(t)
+		be := open(t)
 		all.Go(func() {
 			b := New(be, staged{g, be})
-			f(r, device{b, t, k.plain})
+			f(r, device{b, t})
 			b.Close()
 		})
 	}
@@ -182,13 +180,13 @@ func sameProducts(t *testing.T, k kind) {
 	}
 	for _, size := range []int{2, 4} {
 		for _, shape := range shapes {
-			one := device{k.open(t), t, k.plain}
+			one := device{k.open(t), t}
 			var want [][]uint32
 			for _, x := range one.products(shape[0], shape[1], shape[2]) {
 				want = append(want, one.bits(x))
 			}
 			whole, wholeT := one.PackedLen(shape[1], shape[2])
-			together(t, size, k, func(r int, d device) {
+			together(t, size, k.open, func(r int, d device) {
 				for i, x := range d.products(shape[0], shape[1], shape[2]) {
 					want := want[i]
 					if n := x.Len(); n < len(want) { // this rank's rows
