@@ -14,7 +14,6 @@ import (
 // backward is the memory of a backward pass over an image of N patches and M rows. Scratch buffers have a step's rows.
 type backward struct {
 	*pass
-	ordered ordered
 
 	kept []kernels.Buffer // [1+Layers][M,C] what enters each block, and what leaves the last
 	d    kernels.Buffer   // [1+Deep,T,Out] gradients of features
@@ -73,8 +72,7 @@ func (t *Tower) BackwardFrom(be kernels.Backend, p picture.Patches, d kernels.Bu
 
 // newBackward returns a backward pass over an image of rows × columns patches, without memory.
 func newBackward(t *Tower, rows, columns int) *backward {
-	b := &backward{pass: newPass(t, rows, columns), ordered: *newOrdered(t.Config, rows, columns)}
-	b.pass.ordered = &b.ordered
+	b := &backward{pass: newPass(t, rows, columns)}
 	b.kept = make([]kernels.Buffer, 1+t.Config.Layers)
 	return b
 }
@@ -91,7 +89,7 @@ func (b *backward) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	c, M := b.Config, b.m
 	C := c.Width
 	b.planRows(&r, f, o, atOnce)
-	b.ordered.plan(&r, c, f, o, M)
+	b.ordered.planBackward(&r, c, o, M)
 	for i := range b.kept {
 		r.add(&b.kept[i], f, M*C)
 	}
@@ -153,7 +151,6 @@ func (b *backward) planBlocks(r *rooms) {
 // load fills what depends on the shape of the image alone.
 func (b *backward) load() {
 	b.pass.load()
-	b.ordered.load(b.be)
 	for i := range b.summed {
 		b.summed[i].load(b.be)
 	}

@@ -8,19 +8,10 @@ import (
 	"exp/train/picture"
 )
 
-// This file has the pass over an image. Attention is not causal: all keys of a segment, the image or a window of it,
-// are stored in pages first, and then every query stands at the segment's last position, from where PagedAttention
-// sees them all. Queries of a segment that stand in the same place share its keys, as query heads of one row do: so
-// `together` rows of H heads become a row of together·H, whose heads have the same bits, and matrix units are filled.
+// This file has the pass over an image.
 
-const (
-	// pageSize is the positions of a page of keys: those that paged attention computes at once.
-	pageSize = 64
-	// together is the rows of queries that become one: the rows of a matrix unit's tile.
-	together = 16
-	// patchesAtOnce bounds the patches that feed-forward blocks and mergers take at once.
-	patchesAtOnce = 2048
-)
+// patchesAtOnce bounds the patches that feed-forward blocks and mergers take at once.
+const patchesAtOnce = 2048
 
 // widened returns a BF16 number.
 func widened(b uint16) float32 { return math.Float32frombits(uint32(b) << 16) }
@@ -33,28 +24,24 @@ type pass struct {
 	n, m, step    int // N, M; rows at once
 	wide, acts    int // elements of normed and of act
 
-	x, out           kernels.Buffer // [M,C]; [1+Deep,T,Out], floats
-	normed, sum      kernels.Buffer // [step,C], floats; one of them first has pixels or a merger's
-	stats            kernels.Buffer // [step,2] of norms
-	cos, sin         kernels.Buffer // [N,D/2] where rotary positions turn
-	qkv, att         kernels.Buffer // [M,3C], [M,C]
-	queries, answers kernels.Buffer // qkv and att with rows together
-	pages            kernels.Pages
-	gates, act       kernels.Buffer // [step,2F] or [step,F], [step,F], or of a merger
-	hidden           kernels.Buffer // [step,F] in a backward pass: h of quick
-	at               kernels.Buffer // [N] 0, 1, … where rotary positions turn
-	scaling          scaling
+	x, out      kernels.Buffer // [M,C]; [1+Deep,T,Out], floats
+	normed, sum kernels.Buffer // [step,C], floats; one of them first has pixels or a merger's
+	stats       kernels.Buffer // [step,2] of norms
+	cos, sin    kernels.Buffer // [N,D/2] where rotary positions turn
+	qkv, att    kernels.Buffer // [M,3C], [M,C]
+	gates, act  kernels.Buffer // [step,2F] or [step,F], [step,F], or of a merger
+	hidden      kernels.Buffer // [step,F] in a backward pass: h of quick
+	at          kernels.Buffer // [N] 0, 1, … where rotary positions turn
+	scaling     scaling
 
-	whole, windows segments
-
-	// ordered computes attention instead of pages, in a backward pass; nil in others.
 	ordered *ordered
 }
 
 // newPass returns a pass over an image of rows × columns patches, without memory.
 func newPass(t *Tower, rows, columns int) *pass {
 	n := rows * columns
-	return &pass{Tower: t, rows: rows, columns: columns, n: n, m: n + t.Config.extra(rows)}
+	return &pass{Tower: t, rows: rows, columns: columns, n: n, m: n + t.Config.extra(rows),
+		ordered: newOrdered(t.Config, rows, columns)}
 }
 
 // Encode returns the features of an image, [1+Deep][T][Out], tokens row by row. It computes on be, which must reach
@@ -79,9 +66,6 @@ func (t *Tower) encode(be kernels.Backend, p picture.Patches, out kernels.Buffer
 	x.be = be
 	defer x.plan(be.Float(), be.Operand(), atOnce).use(be)()
 	x.load()
-	x.whole.load(be)
-	x.windows.load(be)
-	be.Sync()
 	x.embed(p.Values)
 	for l := range t.blocks {
 		x.block(l)
@@ -110,23 +94,10 @@ func (x *pass) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	r.add(&x.x, f, x.m*C)
 	r.add(&x.out, f, (1+len(c.Deep))*x.n/c.unit()*c.Out)
 	x.planRows(&r, f, o, atOnce)
-	x.whole = c.segments(c.whole(x.rows, x.columns))
-	if c.Window > 0 {
-		x.windows = c.segments(c.windows(x.rows, x.columns))
-	}
-	groups, pages := max(x.whole.groups, x.windows.groups), max(x.whole.pages, x.windows.pages)
-	r.add(&x.queries, o, groups*(together+2)*C)
-	r.add(&x.answers, o, groups*together*C)
-	x.pages.Size = pageSize
-	r.add(&x.pages.Keys, o, pages*pageSize*C)
-	r.add(&x.pages.Values, o, pages*pageSize*C)
-	for _, s := range []*segments{&x.whole, &x.windows} {
-		s.plan(&r)
-	}
 	return r
 }
 
-// planRows adds the memory of all but the residual stream, attention and the features.
+// planRows adds the memory of all but the residual stream and the features.
 func (x *pass) planRows(r *rooms, f, o kernels.DType, atOnce int) {
 	c, N, M := x.Config, x.n, x.m
 	C, U := c.Width, c.unit()
@@ -160,6 +131,7 @@ func (x *pass) planRows(r *rooms, f, o kernels.DType, atOnce int) {
 	x.wide, x.acts = wide, act
 	r.add(&x.gates, o, gates)
 	r.add(&x.act, o, act)
+	x.ordered.plan(r, c, f, o, M)
 	if len(c.factors()) > 0 {
 		x.scaling.plan(r, f, M, x.step, C)
 	}
@@ -173,6 +145,7 @@ func (x *pass) load() {
 		x.be.Copy(x.sin, kernels.Host(sin))
 		x.be.Copy(x.at, kernels.Host(count(x.n)))
 	}
+	x.ordered.load(x.be)
 	x.scaling.load(x.be)
 	x.be.Sync()
 }
@@ -277,14 +250,7 @@ func (x *pass) attention(l int) {
 	if c.has().turned {
 		x.be.Rope(x.qkv, x.cos, x.sin, x.at, c.attention(), false)
 	}
-	switch {
-	case x.ordered != nil:
-		x.ordered.attend(x, c.windowed(l))
-	case c.windowed(l):
-		x.attend(&x.windows)
-	default:
-		x.attend(&x.whole)
-	}
+	x.ordered.attend(x, c.windowed(l))
 }
 
 // end norms patches before the last merger, in towers with such a norm.
@@ -298,21 +264,6 @@ func (x *pass) end() {
 		x.norm(n, to, x.last)
 		x.be.Copy(to, n)
 	})
-}
-
-// attend sets x.att to attention within segments.
-func (x *pass) attend(s *segments) {
-	shape := x.Config.attention()
-	D := shape.D
-	pages := kernels.Pages{Keys: x.pages.Keys.Slice(0, s.pages*pageSize*x.Config.Width),
-		Values: x.pages.Values.Slice(0, s.pages*pageSize*x.Config.Width), Size: pageSize}
-	x.be.AppendKV(pages, x.qkv, s.slots, shape)
-	shape.H *= together
-	queries := x.queries.Slice(0, s.groups*shape.Stride())
-	answers := x.answers.Slice(0, s.groups*shape.H*D)
-	x.be.GatherRows(queries, x.qkv, s.join, D)
-	x.be.PagedAttention(answers, kernels.Buffer{}, queries, pages, s.table, s.seq, s.last, s.width, shape)
-	x.be.GatherRows(x.att, answers, s.part, D)
 }
 
 // gateKind returns the operation for an activation, false for QuickGELU, which has none.

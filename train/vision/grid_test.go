@@ -127,43 +127,27 @@ func TestPatchwiseRows(t *testing.T) {
 	}
 }
 
-// Every key has a place of its own, and every query comes back to its patch.
-func TestSegments(t *testing.T) {
-	c := Config{Merge: 2, Window: 4, Heads: 3}
+// Segments follow one another, each with its rows in order, and every row comes back to its place.
+func TestOrder(t *testing.T) {
+	c := Config{Merge: 2, Window: 4}
 	for _, size := range [][2]int{{2, 2}, {10, 14}, {32, 4}, {16, 16}} {
-		lists := c.windows(size[0], size[1])
 		n := size[0] * size[1]
-		for _, lists := range [][][]int32{lists, {count(n)}} {
-			s := c.segments(lists)
-			segmentOf := make([]int32, n)
+		for _, lists := range [][][]int32{c.windows(size[0], size[1]), {count(n)}} {
+			x := newOrder(lists)
+			if got := x.rows.host; !slices.Equal(got, slices.Concat(lists...)) {
+				t.Fatalf("rows %v of segments %v", got, lists)
+			}
+			if x.own != slices.Equal(x.rows.host, count(n)) {
+				t.Errorf("%v patches: rows are in order anyway: %v", size, x.own)
+			}
+			for row := range n {
+				if x.rows.host[x.back.host[row]] != int32(row) {
+					t.Fatalf("row %d comes back to %d", row, x.rows.host[x.back.host[row]])
+				}
+			}
 			for i, list := range lists {
-				for _, patch := range list {
-					segmentOf[patch] = int32(i)
-				}
-			}
-			seen := map[int32]bool{}
-			for patch, slot := range s.host.slots {
-				if seen[slot] || int(slot) >= s.pages*pageSize {
-					t.Fatalf("patch %d has key %d of %d pages", patch, slot, s.pages)
-				}
-				seen[slot] = true
-				at := slot / pageSize // its page belongs to the segment
-				row := s.host.table[int(segmentOf[patch])*s.width:][:s.width]
-				if k := slices.Index(row, at); k < 0 || int(slot)%pageSize+k*pageSize >= len(lists[segmentOf[patch]]) {
-					t.Fatalf("patch %d: page %d is not in %v", patch, at, row)
-				}
-			}
-			for patch := range n {
-				for h := range c.Heads {
-					answer := int(s.host.part[patch*c.Heads+h])
-					g, head := answer/(c.Heads*together), answer%(c.Heads*together)
-					from := s.host.join[g*(together+2)*c.Heads+head]
-					if s.host.seq[g] != segmentOf[patch] || int(from) != patch*3*c.Heads+h || head/together != h {
-						t.Fatalf("patch %d, head %d: row %d of segment %d has head %d", patch, h, g, s.host.seq[g], from)
-					}
-					if int(s.host.last[g])+1 != len(lists[segmentOf[patch]]) {
-						t.Fatalf("row %d sees positions to %d", g, s.host.last[g])
-					}
+				if o := x.offsets.host; len(o) != len(lists)+1 || int(o[i+1]-o[i]) != len(list) {
+					t.Fatalf("offsets %v of segments %v", o, lists)
 				}
 			}
 		}

@@ -2,8 +2,8 @@ package vision
 
 import "exp/kernels"
 
-// ordered computes attention and its backward pass with operations that take segments one after another: it brings
-// rows into that order first. It gives the bits of pass.attend.
+// ordered computes attention within segments, the image, its tiles or windows of it, and the backward pass. The
+// operations take segments one after another, so it brings rows into that order first.
 type ordered struct {
 	whole, windows order
 	stats          kernels.Buffer // [M,H,2]
@@ -48,15 +48,24 @@ func newOrdered(c Config, rows, columns int) *ordered {
 // plan adds the memory for M rows, with floats and operands of these types.
 func (x *ordered) plan(r *rooms, c Config, f, o kernels.DType, M int) {
 	r.add(&x.stats, f, 2*M*c.Heads)
-	if !x.whole.own || !x.windows.own {
+	if x.moves() {
 		r.add(&x.qkv, o, 3*M*c.Width)
 		r.add(&x.att, o, M*c.Width)
-		r.add(&x.datt, o, M*c.Width)
 	}
 	for _, y := range x.integers() {
 		y.plan(r)
 	}
 }
+
+// planBackward adds what a backward pass needs besides.
+func (x *ordered) planBackward(r *rooms, c Config, o kernels.DType, M int) {
+	if x.moves() {
+		r.add(&x.datt, o, M*c.Width)
+	}
+}
+
+// moves reports whether some layer's rows are not in order.
+func (x *ordered) moves() bool { return !x.whole.own || !x.windows.own }
 
 func (x *ordered) load(be kernels.Backend) {
 	for _, y := range x.integers() {
