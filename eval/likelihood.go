@@ -108,7 +108,7 @@ func beliefOf(p *rollout.Problem, options []rollout.OptionScore) *Belief {
 }
 
 // OfOptions returns the metrics that say something of questions whose options were compared. Nothing was sampled, so
-// there are no lengths, forms or numbers of different answers.
+// lengths, forms and numbers of different answers mean nothing.
 func OfOptions(list []Metric) []Metric {
 	sampled := slices.Concat(countingMetrics(), textMetrics())
 	return slices.DeleteFunc(slices.Clone(list), func(m Metric) bool {

@@ -72,7 +72,8 @@ func TestRolloutTensor(t *testing.T) {
 		layouts [][3]int // ranks, those that share products of training, and of sampling
 	}{
 		{"FlowRL", FlowRL, func(*toyRun) {}, [][3]int{{2, 1, 2}, {2, 2, 1}, {4, 2, 4}, {4, 4, 2}, {4, 2, 1}}},
-		{"PPO of images", PPO, func(r *toyRun) { r.tower() }, [][3]int{{4, 2, 4}}},
+		{"PPO", PPO, func(*toyRun) {}, [][3]int{{4, 2, 4}}},
+		{"PPO of images, tower learned", PPO, func(r *toyRun) { r.tower() }, [][3]int{{4, 2, 4}}},
 		{"bf16, untied embeddings", GRPO, func(r *toyRun) { r.bf16, r.model.TieEmbeddings = true, false }, [][3]int{{4, 2, 1}}},
 		{"adapters", FlowRL, adapted, [][3]int{{2, 2, 1}, {2, 1, 2}}},
 	} {

@@ -182,13 +182,13 @@ func (r *toyRun) prompt(p *rollout.Problem) ([]int32, error) {
 // A run whose prompts show images learns, verifies every log-prob of the sampler, and has the bits of any threads and
 // micro-batches, also where what the images' features come from learns.
 func TestImages(t *testing.T) {
-	run := func(kind Kind, threads, tokens int) *toyRun {
+	run := func(kind Kind, learned bool, threads, tokens int) *toyRun {
 		r := newToyRun(t, kind, threads)
 		for i := range r.problems {
 			r.problems[i].Prompt = []string{"C", "AB", "CA"}[i%3]
 		}
 		r.cfg.VerifyRate, r.cfg.MicroBatchTokens, r.cfg.Steps = 1, tokens, 12
-		if kind == PPO {
+		if learned {
 			r.tower()
 		} else {
 			r.illustrate()
@@ -196,13 +196,17 @@ func TestImages(t *testing.T) {
 		r.run()
 		return r
 	}
-	for _, kind := range []Kind{FlowRL, PPO} {
-		one := run(kind, 1, 200)
+	for _, tt := range []struct {
+		kind    Kind
+		learned bool
+	}{{FlowRL, false}, {PPO, false}, {PPO, true}} {
+		kind := tt.kind
+		one := run(kind, tt.learned, 1, 200)
 		first, last := meanReward(one.steps[0]), meanReward(one.steps[len(one.steps)-1])
 		if !(last > first+0.1) {
 			t.Errorf("%s: the mean reward went from %.2f to %.2f", kind, first, last)
 		}
-		if kind == PPO {
+		if tt.learned {
 			for _, m := range []*model.Model{one.trainer.Policy, one.trainer.Critic} {
 				now, _ := m.TowerGroup(0)
 				fresh, err := model.New(one.be, one.model, m.Heads, false)
@@ -216,7 +220,7 @@ func TestImages(t *testing.T) {
 				}
 			}
 		}
-		other := run(kind, 3, 40)
+		other := run(kind, tt.learned, 3, 40)
 		if at := differentBit(one.params(), other.params()); at >= 0 {
 			t.Errorf("%s: parameters differ at %d", kind, at)
 		}

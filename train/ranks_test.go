@@ -247,7 +247,8 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.delegates().earns()
 			earning()["turns in states, ahead, less a KL"](&r.cfg)
 		}),
-		"images": toy(FlowRL, func(r *toyRun) { r.tower() }),
+		"images": toy(FlowRL, func(r *toyRun) { r.illustrate() }),
+		"images, tower learned": toy(FlowRL, func(r *toyRun) { r.tower() }),
 		"stale":  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
@@ -371,6 +372,12 @@ func TestTensorRanks(t *testing.T) {
 			return r
 		},
 		"images, recomputed": func(t *testing.T) *toyRun {
+			r := sharedToy(t, FlowRL)
+			r.cfg.Recompute = true
+			r.illustrate()
+			return r
+		},
+		"images, tower learned": func(t *testing.T) *toyRun {
 			r := sharedToy(t, FlowRL)
 			r.cfg.Recompute = true
 			r.tower()

@@ -45,9 +45,12 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 		"likelihood, answers learned": ahead(GRPO, 1, 3, func(r *toyRun) { r.likely(rl.LikelihoodProduct, 1) }),
 		"PRIME, compared before": ahead(Prime, 1, 3, func(r *toyRun) {
 			r.cfg.Settings = with(r.cfg.Settings, "prime.loss", "dpo")
-			r.tower()
 		}),
+		"PRIME of images, tower learned": ahead(Prime, 1, 3, func(r *toyRun) { r.tower() }),
 		"renewed reference": ahead(GRPO, 1, 4, func(r *toyRun) {
+			r.cfg.Renewal = Renewal{Every: 2, Mix: 1, ResetOptimizer: true}
+		}),
+		"renewed reference with a tower": ahead(GRPO, 1, 4, func(r *toyRun) {
 			r.cfg.Renewal = Renewal{Every: 2, Mix: 1, ResetOptimizer: true}
 			r.tower()
 		}),

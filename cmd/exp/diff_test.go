@@ -66,7 +66,9 @@ func TestDiffSmoke(t *testing.T) {
 	short := text()
 	for _, want := range []string{"configuration\n  key        A       B          class\n  name       smoke   smoke-ppo  free\n" +
 		"  algo.kind  flowrl  ppo        treatment\n\nconfiguration: defaults that differ\n" +
-		"  key        A       B    class\n  algo.loss  flowrl  ppo  treatment\n", "  A  algo.flowrl.* (18), algo.reference", "  B  algo.advantage, algo.clip.* (3), algo.gamma"} {
+		"  key        A       B    class\n  algo.loss  flowrl  ppo  treatment\n",
+		"  A  algo.flowrl.* (18), algo.reference",
+		"  B  algo.advantage, algo.clip.* (3), algo.gamma"} {
 		if !strings.Contains(short, want) {
 			t.Errorf("exp diff:\n%s\nlacks\n%s", short, want)
 		}

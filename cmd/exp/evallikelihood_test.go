@@ -73,8 +73,9 @@ func TestEvalLikelihood(t *testing.T) {
 		!strings.Contains(shown.stdout, `"reason":"A -`) {
 		t.Errorf("%s%s", shown.stdout, shown.stderr)
 	}
-	if got := metrics(eval("--suite", "arc", "--likelihood", "off", "--n", "1", "--max-new-tokens", "2")); !strings.Contains(got, "length_mean") {
-		t.Errorf("sampled: %s", got)
+	sampled := metrics(eval("--suite", "arc", "--likelihood", "off", "--n", "1", "--max-new-tokens", "2"))
+	if !strings.Contains(sampled, "length_mean") {
+		t.Errorf("sampled: %s", sampled)
 	}
 	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "6 completions of 3 evaluations sampled again") {
 		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)

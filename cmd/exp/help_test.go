@@ -67,7 +67,10 @@ func TestFlagSpellings(t *testing.T) {
 
 // A folder for -o is taken for a format; the error names the flag that was meant.
 func TestFolderAsFormat(t *testing.T) {
-	for args, want := range map[string]string{"report x -o dir": "help: -o is the format of the result; --out says where files go", "ls -o jso": "did you mean json?"} {
+	for args, want := range map[string]string{
+		"report x -o dir": "help: -o is the format of the result; --out says where files go",
+		"ls -o jso":       "did you mean json?",
+	} {
 		if got := (call{}).run(strings.Fields(args)...); got.code != 2 || !strings.Contains(got.stderr, want) {
 			t.Errorf("exp %s: %+v", args, got)
 		}

@@ -44,7 +44,8 @@ func TestRead(t *testing.T) {
 		// The letter is of the options as the document has them, or, where the harness shuffled them, as the target says.
 		{"lm-eval", `{"doc_id":5,"doc":{"question":"Q","choices":["x","y"],"answer":1},"target":" B","arguments":[["P",{}]],"resps":[["a"]]}`,
 			[]Response{{Item: "5", Text: "a", Prompt: "P", Golds: []string{"B", "(B) y"}}}},
-		{"lm-eval", `{"doc_id":6,"doc":{"Question":"Q","Correct Answer":"w","Incorrect Answer 1":"x","Incorrect Answer 2":"y","Incorrect Answer 3":"z",` +
+		{"lm-eval", `{"doc_id":6,"doc":{"Question":"Q","Correct Answer":"w","Incorrect Answer 1":"x",` +
+			`"Incorrect Answer 2":"y","Incorrect Answer 3":"z",` +
 			`"choices":["x","w","z","y"],"answer":"(B)"},"target":"(B)","arguments":[["P",{}]],"resps":[["a"]]}`,
 			[]Response{{Item: "6", Text: "a", Prompt: "P", Golds: []string{"(B)"}}}},
 		{"lighteval", `{"__doc__":{"query":"P","choices":["7","8"],"gold_index":[0],"id":"4"},"__metric__":{"extractive_match":1},"__model_response__":{"text":["\\boxed{7}"]}}`,

@@ -23,7 +23,7 @@ import (
 //
 // The gold answers are the letter and the letter with its option: B and (B) carbon dioxide.
 type Choices struct {
-	// Options names one column, which optionsIn reads, or a column for each option, of which rows need the first two.
+	// Options names one column, which optionsIn reads, or a column for each option; every row needs the first two.
 	Options []string
 	// Shuffled puts the options in an order that the texts of the question and the options give, because the files
 	// have the right one first.

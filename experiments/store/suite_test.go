@@ -44,7 +44,8 @@ func TestAddSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Suite{{ID: id, Digest: s.Digest, Name: "house", Version: "1", Scorer: "exp", License: "CC0", Asking: s.Asking, N: 2, Size: int64(len(data))},
+	want := []Suite{{ID: id, Digest: s.Digest, Name: "house", Version: "1", Scorer: "exp", License: "CC0",
+		Asking: s.Asking, N: 2, Size: int64(len(data))},
 		{ID: used, Digest: ident.Sum([]byte("x")), Name: "countdown/test", N: 1}}
 	if d := cmp.Diff(want, list); d != "" {
 		t.Errorf("(-want +got)\n%s", d)

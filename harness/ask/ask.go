@@ -179,8 +179,8 @@ func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples
 	return s, nil
 }
 
-// of returns the examples of a problem: the first ones of its source, or of all if it or all of them name none. The
-// problem itself is no example, also if its options have another order there.
+// of returns the examples of a problem: the first ones of its source, or of all if it or all of them name none. It
+// leaves out the problem itself, even if the suite has its options in another order.
 func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 	list, which := s.all, ""
 	if source := p.DataSource(""); source != "" && len(s.bySource) > 0 {

@@ -82,8 +82,8 @@ func brought(c *config.Run, arch model.Config, problems *prompt.ImagePlan) *prom
 	return &x
 }
 
-// addTower adds the memory of vision towers in a stage: one of all models if it is frozen, else one of each model,
-// beside what learning towers have in the models' arenas.
+// addTower adds the memory of vision towers in a stage: all models share a frozen one; each has its own if it learns,
+// and then its weights and gradients are counted with the model's arena.
 func (p *parts) addTower(kind config.Stage, c *config.Run, longest int, w stage.Crew) {
 	tokens := mostImageTokens(kind, c, longest)
 	frozen, image := stage.TowerBytes(c, tokens)

@@ -44,7 +44,8 @@ func TestAskingInIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked, recorded := s.AskingOf(&r.Run), p.Params(0) // what is turned off is written down, for exp verify
+		// exp verify reads from the record that something is turned off.
+		asked, recorded := s.AskingOf(&r.Run), p.Params(0)
 		if own.Likelihood != "" && asked.Likelihood == "" && recorded[likelihoodKey] != config.LikelihoodOff ||
 			own.Shots > 0 && asked.Shots == 0 && recorded[shotsKey] != int64(0) {
 			t.Errorf("%v: the record does not say that likelihoods or examples are off: %v", sets, recorded)

@@ -92,7 +92,7 @@ func TestRequireModel(t *testing.T) {
 			t.Fatalf("%s: %v", base, err)
 		}
 		do := strings.Join(e.Do, "\n")
-		// Only a plan of scarce memory is printed, and before what is missing.
+		// The plan is printed only if memory is scarce, and then above the missing inputs.
 		e.Scarce = true
 		table, _, _ := strings.Cut(e.Error(), "  missing")
 		if e.Scarce = false; strings.Contains(table, "in all") != (e.Estimate != nil) || strings.Contains(e.Error(), "in all") ||

@@ -326,9 +326,9 @@ func (e *Env) shown(m *model.Model, t *checkpoint.Tensors) (*model.Model, error)
 	return m, nil
 }
 
-// LearningTowerBytes returns the memory of a vision tower that learns, beside its weights and gradients in the model's
-// arena: of copies of the weights, whose lengths packed returns, and of the forward and backward pass of the largest
-// image, which has at most so many tokens. Both are 0 where TowerBytes' are.
+// LearningTowerBytes returns the memory that a vision tower takes if it learns: copies of its weights, whose lengths
+// packed returns, and the forward and backward pass of the largest image, which has at most so many tokens. The model's
+// arena has its weights and gradients. Both are 0 where TowerBytes' are.
 func LearningTowerBytes(c *config.Run, tokens int, packed model.PackedLen) (copies, image int64) {
 	if !ReadsImages(c) {
 		return 0, 0

@@ -41,7 +41,8 @@ func architectureDigest(arch model.Config) (ident.Digest, error) {
 	return ident.Hash("exp/architecture/1", map[string]any{"config": string(text)})
 }
 
-// OpenModel opens the weights of model.base, restricted to model.part, with those of the vision tower if it learns.
+// OpenModel opens the weights of model.base, restricted to model.part. If the vision tower learns, its weights are
+// there, too.
 func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
 	if c.Model.TrainsTower() {
 		return checkpoint.OpenWithTower(c.Model.Base)
@@ -57,8 +58,8 @@ func openLanguageModel(c *config.Run) (*checkpoint.Tensors, error) {
 	return checkpoint.OpenFolder(c.Model.Base)
 }
 
-// modelDigest returns the digest of the weights of model.base but those of a vision tower (visionDigest). It trusts
-// the cache for unchanged files, unless reread.
+// modelDigest returns the digest of the weights of model.base without a vision tower, which has visionDigest. It
+// trusts the cache for unchanged files, unless reread.
 func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
 	t, err := openLanguageModel(c)
 	if err != nil {

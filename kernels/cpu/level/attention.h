@@ -193,7 +193,7 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 #define QUERY_BLOCK 96
 
 // key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1, at least one of which
-// sees the last key, and if full all of which see all keys,
+// sees the last key; if full, every one sees all keys.
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.
 INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
