@@ -11,6 +11,15 @@ import (
 	"exp/train/rollout"
 )
 
+// ProblemMark stands for the problem in the prompt of a suite.
+const ProblemMark = "{problem}"
+
+// The ways to compare likelihoods of options.
+const (
+	ByLetter = "letter" // of the letters, behind the question with its options
+	ByOption = "option" // of the options' texts, behind the question alone
+)
+
 // LikelihoodGraders names the graders that compare the likelihoods of a question's options: by their sums of
 // log-probs, and by those sums per character and per byte of the option. They are acc, acc_norm and acc_bytes of
 // lm-evaluation-harness, which counts no space before an option.

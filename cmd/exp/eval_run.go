@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
-	"exp/eval/suite"
+	"exp/eval"
 	"exp/experiments/ident"
 	"exp/experiments/query"
 	"exp/experiments/recorded"
@@ -123,7 +123,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 			return a.Usagef("--%s needs --responses; it does not apply to a run or a folder", f)
 		}
 	}
-	if mode := c.String("likelihood"); mode == suite.ByLetter || mode == suite.ByOption {
+	if mode := c.String("likelihood"); mode == eval.ByLetter || mode == eval.ByOption {
 		for _, f := range samplingFlags {
 			if c.IsSet(f) {
 				return a.Usagef("--%s is about sampled answers, and --likelihood %s samples none: it compares the "+

@@ -358,8 +358,8 @@ func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(disk, "store")
 	refused := 0
 	for size := 100 << 10; ; size += 100 << 10 {
-		if size > 12<<20 {
-			t.Fatal("12 MiB are not enough for the smoke run")
+		if size > 9<<20 {
+			t.Fatal("9 MiB are not enough for the smoke run")
 		}
 		if err := resizeDisk(disk, size); err != nil {
 			t.Fatal(err)

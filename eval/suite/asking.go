@@ -4,17 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-)
 
-// The ways to compare likelihoods of options.
-const (
-	ByLetter = "letter" // of the letters, behind the question with its options
-	ByOption = "option" // of the options' texts, behind the question alone
+	"exp/eval"
 )
 
 // Asking says how the problems of a suite are asked. The zero value asks them as they are and samples answers.
 type Asking struct {
-	Likelihood  string `json:"likelihood,omitempty" yaml:"likelihood"`   // ByLetter or ByOption; empty: sample answers
+	Likelihood  string `json:"likelihood,omitempty" yaml:"likelihood"`   // eval.ByLetter, eval.ByOption; empty: sample
 	Shots       int    `json:"shots,omitempty" yaml:"shots"`             // solved problems before each
 	ShotsSuite  string `json:"shots_suite,omitempty" yaml:"shots_suite"` // with these
 	Description string `json:"description,omitempty" yaml:"description"` // before them; {source}: the problem's
@@ -49,16 +45,16 @@ func ParseAsking(text string) (a Asking, err error) {
 // check returns an error for settings that nothing can be asked with.
 func (a Asking) check() error {
 	switch {
-	case a.Likelihood != "" && a.Likelihood != ByLetter && a.Likelihood != ByOption:
-		return fmt.Errorf("likelihood: %q is not %s or %s", a.Likelihood, ByLetter, ByOption)
+	case a.Likelihood != "" && a.Likelihood != eval.ByLetter && a.Likelihood != eval.ByOption:
+		return fmt.Errorf("likelihood: %q is not %s or %s", a.Likelihood, eval.ByLetter, eval.ByOption)
 	case a.Shots < 0:
 		return fmt.Errorf("shots: %d examples", a.Shots)
 	case a.Shots > 0 && a.ShotsSuite == "":
 		return fmt.Errorf("shots: %d examples of which suite? Name it: shots_suite", a.Shots)
 	case a.Shots == 0 && a.ShotsSuite != "":
 		return fmt.Errorf("shots_suite: how many examples? Say it: shots")
-	case a.Prompt != "" && strings.Count(a.Prompt, "{problem}") != 1:
-		return fmt.Errorf("prompt: it needs {problem} once, where the problem goes")
+	case a.Prompt != "" && strings.Count(a.Prompt, eval.ProblemMark) != 1:
+		return fmt.Errorf("prompt: it needs %s once, where the problem goes", eval.ProblemMark)
 	}
 	return nil
 }

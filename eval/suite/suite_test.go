@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/eval"
 	"exp/eval/layout"
 	"exp/train/rollout"
 )
@@ -115,7 +116,7 @@ func TestAskingOfDefinition(t *testing.T) {
 		"house.yaml": "name: house\nfile: house.jsonl\nlikelihood: option\nshots: 3\nshots_suite: other\n" +
 			"description: About {source}.\nprompt: \"Q: {problem}\\nA:\"\nsolutions: true\n"})
 	s, err := Read("", filepath.Join(dir, "house.yaml"), Options{})
-	want := Asking{Likelihood: ByOption, Shots: 3, ShotsSuite: "other", Description: "About {source}.", Prompt: "Q: {problem}\nA:"}
+	want := Asking{Likelihood: eval.ByOption, Shots: 3, ShotsSuite: "other", Description: "About {source}.", Prompt: "Q: {problem}\nA:"}
 	if err != nil || s.Asking != want || s.Problems[0].Target != "2+2 is 4\n#### 4" || s.Solved() != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}

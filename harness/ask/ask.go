@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/eval"
 	"exp/eval/suite"
 	"exp/experiments/quantity"
 	"exp/harness/config"
@@ -43,7 +44,7 @@ func checkOptions(problems []rollout.Problem, likelihood string) error {
 			return fmt.Errorf("problem %s has no options whose likelihoods could be compared; leave the suite out or "+
 				"sample its answers (eval.final.likelihood: off). If its file has options, add it again: exp suite "+
 				"add NAME FILE reads them, which earlier versions did not keep", p.ID)
-		case len(p.Images) > 0 && likelihood == suite.ByOption:
+		case len(p.Images) > 0 && likelihood == eval.ByOption:
 			return fmt.Errorf("problem %s has images, which eval.final.likelihood: option does not show; letter "+
 				"does", p.ID)
 		}
@@ -64,7 +65,7 @@ func (r *renderer) around(text string) string {
 
 // question returns the text of a problem, without its options if their texts are compared.
 func (r *renderer) question(p *rollout.Problem) string {
-	if r.asking.Likelihood == suite.ByOption {
+	if r.asking.Likelihood == eval.ByOption {
 		return p.Choice.Question
 	}
 	return p.Prompt
@@ -134,9 +135,9 @@ func (r *renderer) description(p *rollout.Problem) (string, error) {
 // option, or else the worked solution, or the gold answer if there is none.
 func (r *renderer) answer(p *rollout.Problem) string {
 	switch {
-	case r.asking.Likelihood == suite.ByLetter:
+	case r.asking.Likelihood == eval.ByLetter:
 		return rollout.Letter(p.Choice.Right)
-	case r.asking.Likelihood == suite.ByOption:
+	case r.asking.Likelihood == eval.ByOption:
 		return p.Choice.Options[p.Choice.Right]
 	case p.Target != "":
 		return strings.TrimSpace(p.Target)
@@ -205,7 +206,7 @@ func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 
 // Options returns the texts whose likelihoods are compared.
 func Options(p *rollout.Problem, a suite.Asking) []string {
-	if a.Likelihood == suite.ByOption {
+	if a.Likelihood == eval.ByOption {
 		return p.Choice.Options
 	}
 	letters := make([]string, len(p.Choice.Options))

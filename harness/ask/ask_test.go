@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/eval"
 	"exp/eval/suite"
 	"exp/train/rollout"
 )
@@ -42,14 +43,14 @@ func TestRender(t *testing.T) {
 		want     string
 	}{
 		{"as it is", suite.Asking{Prompt: "{problem}"}, nil, own, "c?\n\nA) c1\nB) c2"},
-		{"without its options", suite.Asking{Prompt: "Q: {problem}\nA:", Likelihood: suite.ByOption}, nil, own, "Q: c?\nA:"},
-		{"options as answers", suite.Asking{Prompt: "Q: {problem}\nA:", Likelihood: suite.ByOption, Shots: 1}, examples, own,
+		{"without its options", suite.Asking{Prompt: "Q: {problem}\nA:", Likelihood: eval.ByOption}, nil, own, "Q: c?\nA:"},
+		{"options as answers", suite.Asking{Prompt: "Q: {problem}\nA:", Likelihood: eval.ByOption, Shots: 1}, examples, own,
 			"Q: b?\nA: b2\n\nQ: c?\nA:|user: Q: b?\nA:|assistant: b2|user: Q: c?\nA:"},
-		{"letters as answers, about the source", suite.Asking{Prompt: "{problem}\nAnswer:", Likelihood: suite.ByLetter, Shots: 1,
+		{"letters as answers, about the source", suite.Asking{Prompt: "{problem}\nAnswer:", Likelihood: eval.ByLetter, Shots: 1,
 			Description: "On the {source}."}, examples, choice("x", "high_seas", 1),
 			"On the high seas.\n\na?\n\nA) a1\nB) a2\nAnswer: A\n\nx?\n\nA) x1\nB) x2\nAnswer:|" +
 				"user: On the high seas.\n\na?\n\nA) a1\nB) a2\nAnswer:|assistant: A|user: x?\n\nA) x1\nB) x2\nAnswer:"},
-		{"of all, where the problem names no source", suite.Asking{Prompt: "{problem} ", Likelihood: suite.ByOption, Shots: 2}, examples,
+		{"of all, where the problem names no source", suite.Asking{Prompt: "{problem} ", Likelihood: eval.ByOption, Shots: 2}, examples,
 			choice("x", "", 0), "a? a1\n\nb? b2\n\nx? |user: a? |assistant: a1|user: b? |assistant: b2|user: x? "},
 		{"solutions, or gold answers", suite.Asking{Prompt: "{problem}", Shots: 2}, solved, chat,
 			"1+1? One more: 2\n\n2+2? 4\n\nX?|system: S|user: 1+1?|assistant: One more: 2|user: 2+2?|assistant: 4|user: X?"},
@@ -83,7 +84,7 @@ func TestRender(t *testing.T) {
 }
 
 func TestRenderRefuses(t *testing.T) {
-	letters := suite.Asking{Prompt: "{problem}", Likelihood: suite.ByLetter, Shots: 2}
+	letters := suite.Asking{Prompt: "{problem}", Likelihood: eval.ByLetter, Shots: 2}
 	plain := rollout.Problem{ID: "p", Prompt: "P?", Answer: "1"}
 	turned := choice("a", "", 1)
 	turned.Prompt, turned.Choice.Options = "a?\n\nA) a2\nB) a1", []string{"a2", "a1"}
@@ -116,15 +117,15 @@ func TestRenderRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
-	if err := checkOptions([]rollout.Problem{choice("a", "", 0), plain}, suite.ByLetter); err == nil ||
+	if err := checkOptions([]rollout.Problem{choice("a", "", 0), plain}, eval.ByLetter); err == nil ||
 		!strings.Contains(err.Error(), "problem p has no options") {
 		t.Errorf("without options: %v", err)
 	}
 	shown.Choice = choice("a", "", 0).Choice
-	if err := checkOptions([]rollout.Problem{shown}, suite.ByOption); err == nil || !strings.Contains(err.Error(), "has images") {
+	if err := checkOptions([]rollout.Problem{shown}, eval.ByOption); err == nil || !strings.Contains(err.Error(), "has images") {
 		t.Errorf("with images: %v", err)
 	}
-	if err := checkOptions([]rollout.Problem{shown}, suite.ByLetter); err != nil {
+	if err := checkOptions([]rollout.Problem{shown}, eval.ByLetter); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exp/eval"
 	"exp/experiments/spelling"
 )
 
@@ -86,7 +87,7 @@ func asksSuites() check {
 		const lacks = ", and eval.final.suites has no suite of the store"
 		help := "exp suite add NAME FILE makes a suite of a file, and eval.final.suites names it"
 		switch {
-		case f.Likelihood == LikelihoodLetter || f.Likelihood == LikelihoodOption:
+		case f.Likelihood == eval.ByLetter || f.Likelihood == eval.ByOption:
 			return "eval.final.likelihood compares options of suites" + lacks, help
 		case f.Shots != nil && *f.Shots > 0:
 			return "eval.final.shots puts examples before problems of suites" + lacks, help

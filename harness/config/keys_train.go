@@ -196,7 +196,7 @@ func onlineKeys() []Key {
 }
 
 // ProblemMark stands for the problem in eval.final.prompt.
-const ProblemMark = "{problem}"
+const ProblemMark = eval.ProblemMark
 
 // byProtocol returns the default that a published protocol sets, otherwise d.
 func byProtocol(d Default, value func(p eval.Protocol) any) Default {
@@ -220,12 +220,8 @@ func scoreGraders() []string {
 	return append(append(mathGraders(), "countdown"), eval.LikelihoodGraders()...)
 }
 
-// The values of eval.final.likelihood besides Auto.
-const (
-	LikelihoodOff    = "off"
-	LikelihoodLetter = "letter"
-	LikelihoodOption = "option"
-)
+// LikelihoodOff is a value of eval.final.likelihood. The others are Auto, eval.ByLetter and eval.ByOption.
+const LikelihoodOff = "off"
 
 // SourceMark stands for a problem's source in eval.final.description.
 const SourceMark = "{source}"
@@ -233,8 +229,8 @@ const SourceMark = "{source}"
 // askingKeys say how the problems of suites are asked.
 func askingKeys() []Key {
 	return []Key{
-		{Path: "eval.final.likelihood", Kind: Enum, Words: []string{Auto, LikelihoodOff, LikelihoodLetter,
-			LikelihoodOption}, Default: is(Auto), Late: true,
+		{Path: "eval.final.likelihood", Kind: Enum, Words: []string{Auto, LikelihoodOff, eval.ByLetter,
+			eval.ByOption}, Default: is(Auto), Late: true,
 			Help: "compare the likelihoods of a question's options instead of sampling answers to problems of " +
 				"suites: of their letters behind the prompt with all options (MMLU's way), or of their texts " +
 				"behind the question alone (ARC's and HellaSwag's); auto: as the suite's definition says, else " +

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"exp/eval"
 	"exp/eval/suite"
 	"exp/experiments/ident"
 	"exp/harness/config"
@@ -51,7 +52,7 @@ func TestAskingInIDs(t *testing.T) {
 			t.Errorf("%v: the record does not say that likelihoods or examples are off: %v", sets, recorded)
 		}
 		for path := range recorded {
-			if v, _ := p.Params(0)[likelihoodKey].(string); v == suite.ByOption && samplingOnly(path) {
+			if v, _ := p.Params(0)[likelihoodKey].(string); v == eval.ByOption && samplingOnly(path) {
 				t.Errorf("%v: %s has no effect", sets, path)
 			}
 		}
@@ -69,7 +70,7 @@ func TestAskingInIDs(t *testing.T) {
 	}
 	same("off", suite.Asking{}, "eval.final.likelihood=off")
 	same("no examples", suite.Asking{}, "eval.final.shots=0")
-	shown := suite.Asking{Likelihood: suite.ByOption, Shots: 2, ShotsSuite: "dev"}
+	shown := suite.Asking{Likelihood: eval.ByOption, Shots: 2, ShotsSuite: "dev"}
 	sets := []string{"eval.final.likelihood=option", "eval.final.shots=2", "eval.final.shots_suite=dev"}
 	was := gen + score + protocol.String()
 	gen, score, protocol = of(shown)

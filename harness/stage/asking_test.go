@@ -24,7 +24,7 @@ func TestLongOption(t *testing.T) {
 
 // A configuration's settings go before the suite's own, and graders are of the way of asking.
 func TestAskingOf(t *testing.T) {
-	own := suite.Asking{Likelihood: suite.ByOption, Shots: 5, ShotsSuite: "dev", Description: "D", Prompt: "Q {problem}"}
+	own := suite.Asking{Likelihood: eval.ByOption, Shots: 5, ShotsSuite: "dev", Description: "D", Prompt: "Q {problem}"}
 	s := &Suite{Name: "arc", Graders: []string{"exp", "gpqa"}, Asking: own}
 	bare := &Suite{Name: "arc", Graders: s.Graders}
 	two, none := 2, 0
@@ -39,8 +39,8 @@ func TestAskingOf(t *testing.T) {
 		{"off", s, func(f *config.Final) { f.Likelihood, f.Shots = config.LikelihoodOff, &none },
 			suite.Asking{Description: "D", Prompt: "Q {problem}"}, "exp gpqa"},
 		{"the configuration's", s, func(f *config.Final) {
-			f.Likelihood, f.Shots, f.ShotsSuite, f.Description, f.Prompt = suite.ByLetter, &two, "x", "E", "R {problem}"
-		}, suite.Asking{Likelihood: suite.ByLetter, Shots: 2, ShotsSuite: "x", Description: "E", Prompt: "R {problem}"}, "likelihood"},
+			f.Likelihood, f.Shots, f.ShotsSuite, f.Description, f.Prompt = eval.ByLetter, &two, "x", "E", "R {problem}"
+		}, suite.Asking{Likelihood: eval.ByLetter, Shots: 2, ShotsSuite: "x", Description: "E", Prompt: "R {problem}"}, "likelihood"},
 		{"nobody's", bare, func(*config.Final) {}, suite.Asking{Prompt: "{problem}"}, "exp gpqa"},
 		{"chosen graders", s, func(f *config.Final) { f.Graders = []string{"likelihood_per_byte", "exp"} }, own, "likelihood_per_byte"},
 		{"chosen graders of samples", bare, func(f *config.Final) { f.Graders = []string{"likelihood_per_byte", "exp"} },

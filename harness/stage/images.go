@@ -327,8 +327,8 @@ func (e *Env) shown(m *model.Model, t *checkpoint.Tensors) (*model.Model, error)
 }
 
 // LearningTowerBytes returns the memory that a vision tower takes if it learns: copies of its weights, whose lengths
-// packed returns, and the forward and backward pass of the largest image, which has at most so many tokens. The model's
-// arena has its weights and gradients. Both are 0 where TowerBytes' are.
+// packed returns, and the forward and backward pass of the largest image, which has at most so many tokens. The
+// model's arena has its weights and gradients. Both are 0 where TowerBytes' are.
 func LearningTowerBytes(c *config.Run, tokens int, packed model.PackedLen) (copies, image int64) {
 	if !ReadsImages(c) {
 		return 0, 0

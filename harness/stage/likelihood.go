@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"exp/eval"
-	"exp/eval/suite"
 	"exp/harness/ask"
 	"exp/harness/config"
 	"exp/harness/prompt"
@@ -97,7 +96,7 @@ func (e *Env) warnOptions(s *openedSuite) {
 	n := 0
 	for i := range s.problems {
 		p := &s.problems[i]
-		if a, b, equal := p.Choice.Equal(); equal && s.asking.Likelihood == suite.ByOption {
+		if a, b, equal := p.Choice.Equal(); equal && s.asking.Likelihood == eval.ByOption {
 			if n++; len(ids) < shownGolds {
 				ids = append(ids, fmt.Sprintf("%s (%s and %s)", p.ID, rollout.Letter(a), rollout.Letter(b)))
 			}

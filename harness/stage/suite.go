@@ -56,9 +56,9 @@ func GradersOf(c *config.Run, s *Suite) []string {
 		})
 		switch {
 		case len(list) > 0:
-		case compares == suite.ByLetter:
+		case compares == eval.ByLetter:
 			return eval.LikelihoodGraders()[:1] // letters have equal lengths
-		case compares == suite.ByOption:
+		case compares == eval.ByOption:
 			return eval.LikelihoodGraders()[:2]
 		}
 		if len(list) == 0 {
@@ -98,7 +98,7 @@ func (s *Suite) AskingOf(c *config.Run) suite.Asking {
 	switch f.Likelihood {
 	case config.LikelihoodOff:
 		a.Likelihood = ""
-	case config.LikelihoodLetter, config.LikelihoodOption:
+	case eval.ByLetter, eval.ByOption:
 		a.Likelihood = f.Likelihood
 	}
 	if f.Shots != nil {
