@@ -45,7 +45,7 @@ const videosColumn = "videos"
 
 // textOnly returns an error if a row has images or videos in verl's columns for them.
 func textOnly(r rows.Row) error {
-	for _, column := range []string{"images", videosColumn} {
+	for _, column := range []string{imagesColumn, videosColumn} {
 		if lists(r, column) {
 			return r.Errorf(column, "the problem has %s, and models read text alone here; rename the column to leave "+
 				"them out", column)
@@ -270,20 +270,13 @@ func (x *illustrator) marks(m *rollout.Message) (n int, err error) {
 	return n, nil
 }
 
-// split cuts a text at each <image>.
+// split cuts a text at each <image>, and takes an image for each.
 func (x *illustrator) split(text string) (parts []json.RawMessage, n int, err error) {
-	for i, piece := range strings.Split(text, rollout.ImageMark) {
-		if i > 0 {
-			n++
-			if err := x.next(); err != nil {
-				return nil, n, err
-			}
-			parts = append(parts, json.RawMessage(rollout.ImagePart))
+	parts, n = rollout.MarkedParts(text)
+	for i := range n {
+		if err := x.next(); err != nil {
+			return nil, i + 1, err
 		}
-		if piece == "" {
-			continue
-		}
-		parts = append(parts, rollout.TextPart(piece))
 	}
 	return parts, n, nil
 }

@@ -94,6 +94,20 @@ func (m Message) Between(before, after string) Message {
 	return m
 }
 
+// MarkedParts cuts a text at each ImageMark, and returns its parts and the number of images among them.
+func MarkedParts(text string) (parts []json.RawMessage, images int) {
+	for i, piece := range strings.Split(text, ImageMark) {
+		if i > 0 {
+			images++
+			parts = append(parts, json.RawMessage(ImagePart))
+		}
+		if piece != "" {
+			parts = append(parts, TextPart(piece))
+		}
+	}
+	return parts, images
+}
+
 // TextPart returns a text as a part of a message's content.
 func TextPart(s string) json.RawMessage {
 	b, err := text(s)
