@@ -271,7 +271,7 @@ func (l Layout) chat(r rows.Row, field string, p *rollout.Problem) error {
 	}
 	for _, m := range list {
 		if m.Role == "user" {
-			p.Prompt = contentText(m)
+			p.Prompt = m.Text()
 		}
 	}
 	if p.Prompt == "" {

@@ -84,7 +84,7 @@ func (l Layout) showPictures(r rows.Row, p *rollout.Problem) error {
 		p.Choice = c.marked(p.Choice, front, len(in.list))
 	}
 	m := rollout.Message{Role: "user", Parts: rollout.PartList(parts)}
-	p.Messages, p.Images, p.Prompt = []rollout.Message{m}, in.list, contentText(m)
+	p.Messages, p.Images, p.Prompt = []rollout.Message{m}, in.list, m.Text()
 	return nil
 }
 
