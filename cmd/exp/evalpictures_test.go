@@ -61,9 +61,6 @@ func TestEvalPictures(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	shots := []string{"--suite", "diagrams", "--prompt", "{problem}\nA:", "--shots", "1", "--shots-suite", "dev"}
-	if got := metrics(append(shots, "--n", "1", "--max-new-tokens", "2")...); !strings.Contains(got, "accuracy/mmmu") {
-		t.Errorf("sampled: %s", got)
-	}
 	const likely = "pass@1 not_graded option_prob option_brier accuracy/likelihood accuracy/likelihood_per_char"
 	if got := metrics(append(shots, "--likelihood", "option")...); got != likely {
 		t.Errorf("options: %s", got)
@@ -83,10 +80,17 @@ func TestEvalPictures(t *testing.T) {
 	if len(reasons) != 2 || reasons[0] == reasons[1] {
 		t.Errorf("two images, and the options are as likely: %q", reasons)
 	}
+	if got := metrics(append(shots, "--n", "1", "--max-new-tokens", "2")...); !strings.Contains(got, "accuracy/mmmu") {
+		t.Errorf("sampled: %s", got)
+	}
 	if got := metrics(append(shots, "--likelihood", "letter")...); got != "pass@1 not_graded option_prob option_brier" {
 		t.Errorf("letters: %s", got)
 	}
-	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "completions of 3 evaluations sampled again") {
+	if got := metrics(append(shots, "--likelihood", "off", "--shots", "0", "--n", "1", "--max-new-tokens", "3")...); !strings.Contains(got, "accuracy/mmmu") {
+		t.Errorf("sampled after that: %s", got)
+	}
+	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "completions of 4 evaluations sampled again") ||
+		strings.Contains(e.stdout, "NOT checked") {
 		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 	if got := metrics("--suite", "subjects", "--likelihood", "letter"); !strings.HasPrefix(got, "pass@1") {
