@@ -32,8 +32,9 @@ func suiteCommand(a *app) *cli.Command {
 			"graders. The known benchmarks are not part of this program: suite add reads the problems from your " +
 			"file (JSONL, JSON, CSV or parquet, in any published layout) and checks their number and digest. You " +
 			"can also describe your own suite in a small YAML file: name, file, and optionally version, " +
-			"license, items, graders and layout (id, problem, answer, choices, within, cluster, difficulty, source: " +
-			"names of fields; shuffle: true for choices whose right one always stands in the same field). Further " +
+			"license, items, graders and layout (id, problem, answer, choices, within, cluster, difficulty, source, " +
+			"images: names of fields; shuffle: true for choices whose right one always stands in the same field; " +
+			"images: none leaves images out). Further " +
 			"keys say how exp eval asks the suite unless its flags say otherwise: likelihood (letter or option), " +
 			"shots, shots_suite, description and prompt; solutions: true keeps worked solutions.",
 		UsageText: "exp suite known # the benchmarks this program knows\n" +

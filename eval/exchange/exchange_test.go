@@ -246,6 +246,15 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// Programs spell the places of images in their own ways, or not at all.
+func TestMatchImages(t *testing.T) {
+	problems := []rollout.Problem{{ID: "p", Prompt: "<image>Which is in <image>, the left?\n\nA) <image>\nB) none"}, {ID: "q", Prompt: "<image>"}}
+	f := &File{Responses: []Response{{Item: "p", Prompt: "Which is in <image 1>, the left?"}, {Item: "p", Prompt: "Which is in , the left?"}, {Item: "q", Prompt: "<image 1>"}}}
+	if reworded, err := f.Match(problems); err != nil || reworded != 0 {
+		t.Errorf("%d reworded, %v", reworded, err)
+	}
+}
+
 // TestMatchMBPP: EvalPlus's ids are MBPP's in either direction, and so are the numbers in its own files.
 func TestMatchMBPP(t *testing.T) {
 	for _, tt := range [][2]string{{"MBPP/11", "Mbpp/11"}, {"Mbpp/11", "MBPP/11"}, {"MBPP/11", "11"}, {"11", "11"}} {

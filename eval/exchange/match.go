@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"exp/eval/rows"
@@ -67,7 +68,13 @@ func newMatcher(problems []rollout.Problem) *matcher {
 	return m
 }
 
-func spaced(s string) string { return strings.Join(strings.Fields(s), " ") }
+// imagePlace matches the place of an image, which each program spells in its own way.
+var imagePlace = regexp.MustCompile(`<image ?[0-9]*>`)
+
+// spaced returns a text with single spaces and without places of images.
+func spaced(s string) string {
+	return strings.Join(strings.Fields(imagePlace.ReplaceAllString(s, " ")), " ")
+}
 
 // otherSpelling returns the id that EvalPlus gives a problem of MBPP, or ours for EvalPlus's or for the number
 // in MBPP's own files: Mbpp/11 and 11 are MBPP/11.

@@ -28,7 +28,17 @@ type Choices struct {
 	// Shuffled puts the options in an order that the texts of the question and the options give, because the files
 	// have the right one first.
 	Shuffled bool
+	Gold     goldForm // how the answer names the right option
 }
+
+// goldForm is how a row's answer names the right option.
+type goldForm int
+
+const (
+	anyGold    goldForm = iota // see Choices.right
+	goldNumber                 // digits are its number from 0, also if another option's text is the same
+	goldText                   // it is the option's text, also if that is another one's letter
+)
 
 // maxOptions is the letters of the alphabet.
 const maxOptions = 26
@@ -192,9 +202,10 @@ func optionsIn(r rows.Row, field string) (o options, err error) {
 	return o, nil
 }
 
-// unmark takes the letters off texts that all begin with their own: A)21, (A) 21, A. 21.
+// unmark takes the letters off texts that all begin with their own: A)21, (A) 21, A. 21. Of A) and (A) alone, as
+// MATH-Vision has them, it leaves the letter.
 func (o *options) unmark() {
-	bare := make([]string, len(o.texts))
+	bare, blank := make([]string, len(o.texts)), 0
 	for i, text := range o.texts {
 		rest, open := strings.CutPrefix(strings.TrimSpace(text), "(")
 		rest, ok := strings.CutPrefix(rest, rollout.Letter(i))
@@ -205,9 +216,16 @@ func (o *options) unmark() {
 		if !ok || rest == "" || !strings.Contains(marks, rest[:1]) {
 			return
 		}
-		bare[i] = rest[1:]
+		if bare[i] = rest[1:]; strings.TrimSpace(rest[1:]) == "" {
+			blank++
+		}
 	}
-	o.texts = bare
+	if o.texts = bare; blank < len(bare) {
+		return
+	}
+	for i := range bare {
+		bare[i] = rollout.Letter(i)
+	}
 }
 
 // shuffle orders the options by the digests of the question with each of them.
@@ -221,11 +239,17 @@ func (o *options) shuffle(question string) {
 
 // String returns the lines of the options.
 func (o *options) String() string {
-	lines := make([]string, len(o.texts))
+	return (&rollout.Choice{Options: o.texts}).Lines()
+}
+
+// bare reports whether the options are their letters alone, because a picture shows what they are.
+func (o *options) bare() bool {
 	for i, text := range o.texts {
-		lines[i] = rollout.Letter(i) + ") " + text
+		if text != rollout.Letter(i) {
+			return false
+		}
 	}
-	return strings.Join(lines, "\n")
+	return true
 }
 
 // right returns the number of the option that a field calls right: the option in that column, if it is one of theirs.
@@ -257,6 +281,12 @@ func (c *Choices) right(r rows.Row, field string, o options, question string) (i
 	}
 	name := strings.TrimSpace(texts[0])
 	if i := slices.Index(o.labels, name); i >= 0 {
+		return i, nil
+	}
+	if i := slices.Index(o.texts, name); i >= 0 && c.Gold == goldText {
+		return i, nil
+	}
+	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(o.texts) && c.Gold == goldNumber {
 		return i, nil
 	}
 	if bare := strings.ToUpper(strings.Trim(name, "(). ")); len(bare) == 1 && len(o.labels) == 0 {
@@ -302,7 +332,8 @@ func (c *Choices) marked(r rows.Row, field string, o options, question string) (
 
 // CountChoices returns how many options a row has; 0 if the layout has none, or the row's cannot be read.
 func (l Layout) CountChoices(r rows.Row) int {
-	if !l.offers(r) {
+	r, l, err := l.adapted(r)
+	if err != nil || !l.offers(r) {
 		return 0
 	}
 	o, err := l.Choices.read(r, "")
@@ -333,6 +364,9 @@ func (l Layout) choose(r rows.Row, question string) (text string, c *rollout.Cho
 		return "", nil, err
 	}
 	text, c = question+"\n\n"+o.String(), &rollout.Choice{Question: question, Options: o.texts, Right: -1}
+	if l.Tell != nil && l.Pictures != nil && (o.bare() || question == "") {
+		text = question // the picture shows them
+	}
 	if !r.Has(l.Answer) || r.Empty(l.Answer) {
 		return text, c, nil
 	}

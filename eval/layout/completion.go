@@ -87,7 +87,7 @@ func (c *Conversation) readMessages(r rows.Row, field string) error {
 		}
 		c.Messages = append(c.Messages, m)
 		if m.Role == "user" && c.Prompt == "" {
-			c.Prompt = contentText(m)
+			c.Prompt = m.Text()
 		}
 	}
 	return nil

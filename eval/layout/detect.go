@@ -13,7 +13,7 @@ import (
 
 // Known returns the layouts of published files in the order Detect tries them.
 func Known() []Layout {
-	return slices.Concat(verlLayouts(), choiceLayouts(), plainLayouts())
+	return slices.Concat(verlLayouts(), pictureLayouts(), choiceLayouts(), plainLayouts())
 }
 
 // verlLayouts lists the layouts of verl's rows, whose fields nobody else has.
@@ -59,8 +59,12 @@ func plainLayouts() []Layout {
 // may have.
 func Detect(r rows.Row) (Layout, error) {
 	for _, l := range Known() {
-		if r.Has(append([]string{l.Answer}, l.Problem...)...) && l.fits(r) {
-			return l.choosing(r), nil
+		needs := append([]string{l.Answer}, l.Problem...)
+		if l.Tell != nil {
+			needs = needs[:1] // a picture may hold the question
+		}
+		if r.Has(needs...) && l.fits(r) {
+			return l.choosing(r).illustrated(r), nil
 		}
 	}
 	return Layout{}, r.Errorf("", "no known layout of problems: %s. The problem is read from %s, the answer from %s, "+
@@ -87,7 +91,8 @@ func detectProblem(r rows.Row, column string) (Layout, error) {
 			return found, nil
 		}
 		if r.Has(truthColumn) {
-			return Layout{Name: truthColumn, ID: "id", Problem: []string{c}, Answer: truthColumn}.choosing(r), nil
+			l := Layout{Name: truthColumn, ID: "id", Problem: []string{c}, Answer: truthColumn}
+			return l.choosing(r).illustrated(r), nil
 		}
 	}
 	return l, err
@@ -157,9 +162,13 @@ func DetectAt(r rows.Row, column string) (Layout, error) {
 		}
 	}
 	for _, l := range slices.Concat(own, marked, others) {
-		l.Problem = []string{column}
+		if l.Query != "" {
+			l.Query = column
+		} else {
+			l.Problem = []string{column}
+		}
 		if r.Has(l.Answer) && l.fits(r) {
-			return l.choosing(r), nil
+			return l.choosing(r).illustrated(r), nil
 		}
 	}
 	return Layout{}, r.Errorf("", "no field with the answer: %s. It is read from %s", columnsOf(r),
@@ -183,7 +192,7 @@ func DetectPrompt(r rows.Row, column string) (Layout, error) {
 			continue
 		}
 		l = Layout{Name: name, ID: "extra_info.index", Problem: []string{name}, Source: "data_source", Open: true}
-		return l.choosing(r), nil
+		return l.choosing(r).illustrated(r), nil
 	}
 	return l, r.Errorf("", "no column with a prompt; looked for %s; data.prompt_key names another",
 		strings.Join(columns, ", "))
@@ -192,6 +201,14 @@ func DetectPrompt(r rows.Row, column string) (Layout, error) {
 // fits reports whether the row has the fields that tell this layout from others with the same required
 // fields.
 func (l Layout) fits(r rows.Row) bool {
+	if l.Tell != nil {
+		for _, column := range l.Tell {
+			if !has(r.Fields, column) {
+				return false
+			}
+		}
+		return !l.Only || len(r.Fields) == len(l.Tell)
+	}
 	if l.Choices != nil {
 		return l.offers(r)
 	}

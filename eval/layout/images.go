@@ -45,7 +45,7 @@ const videosColumn = "videos"
 
 // textOnly returns an error if a row has images or videos in verl's columns for them.
 func textOnly(r rows.Row) error {
-	for _, column := range []string{"images", videosColumn} {
+	for _, column := range []string{imagesColumn, videosColumn} {
 		if lists(r, column) {
 			return r.Errorf(column, "the problem has %s, and models read text alone here; rename the column to leave "+
 				"them out", column)
@@ -63,41 +63,12 @@ func lists(r rows.Row, column string) bool {
 
 // onlyTexts returns an error if a message contains anything but text, such as an image.
 func onlyTexts(m rollout.Message) error {
-	for _, part := range partsOf(m) {
+	for _, part := range m.ContentParts() {
 		if t := part.Type; t != "" && t != "text" {
 			return fmt.Errorf("a part of type %q, and models read text alone here", t)
 		}
 	}
 	return nil
-}
-
-// contentPart is a part of a message's content.
-type contentPart struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-func partsOf(m rollout.Message) (parts []contentPart) {
-	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
-		return nil
-	}
-	return parts
-}
-
-// contentText returns the text of a message, or the joined texts of its parts, with an ImageMark for each image.
-func contentText(m rollout.Message) string {
-	var parts []contentPart
-	if m.Parts == nil || json.Unmarshal(m.Parts, &parts) != nil {
-		return m.Content
-	}
-	var b strings.Builder
-	for _, part := range parts {
-		if part.Type == imageType {
-			b.WriteString(rollout.ImageMark)
-		}
-		b.WriteString(part.Text)
-	}
-	return b.String()
 }
 
 // imageType is the type of a part that stands for the next image.
@@ -172,7 +143,7 @@ func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error 
 	p.Messages, p.Images = messages, in.list
 	for _, m := range messages {
 		if m.Role == "user" {
-			p.Prompt = contentText(m)
+			p.Prompt = m.Text()
 		}
 	}
 	return nil
@@ -270,20 +241,13 @@ func (x *illustrator) marks(m *rollout.Message) (n int, err error) {
 	return n, nil
 }
 
-// split cuts a text at each <image>.
+// split cuts a text at each <image>, and takes an image for each.
 func (x *illustrator) split(text string) (parts []json.RawMessage, n int, err error) {
-	for i, piece := range strings.Split(text, rollout.ImageMark) {
-		if i > 0 {
-			n++
-			if err := x.next(); err != nil {
-				return nil, n, err
-			}
-			parts = append(parts, json.RawMessage(rollout.ImagePart))
+	parts, n = rollout.MarkedParts(text)
+	for i := range n {
+		if err := x.next(); err != nil {
+			return nil, i + 1, err
 		}
-		if piece == "" {
-			continue
-		}
-		parts = append(parts, rollout.TextPart(piece))
 	}
 	return parts, n, nil
 }
@@ -396,12 +360,11 @@ func (x *Images) named(text, folder string) ([]byte, error) {
 	if x.Begins([]byte(text)) {
 		return []byte(text), nil
 	}
-	if rest, ok := strings.CutPrefix(text, "data:"); ok {
-		_, data, ok := strings.Cut(rest, ";base64,")
-		raw, decodes := x.decoded64(data)
-		if !ok || !decodes {
-			return nil, errors.New("its data URL is not one of an image in base64 (data:image/png;base64,…)")
-		}
+	switch raw, err := rollout.DataURL(text); {
+	case errors.Is(err, rollout.ErrNotDataURL):
+	case err != nil || !x.Begins(raw):
+		return nil, errors.New("its data URL is not one of an image in base64 (data:image/png;base64,…)")
+	default:
 		return raw, nil
 	}
 	if strings.HasPrefix(text, "http://") || strings.HasPrefix(text, "https://") {

@@ -37,6 +37,17 @@ type Layout struct {
 	Choices    *Choices // of a multiple-choice question; nil: it has none
 	Open       bool     // a problem may lack an answer
 	Verifiable bool     // a problem has Facts.Instructions
+
+	Pictures *Pictures // columns with an image each; nil: images are in the column of Images alone
+	// Query is the column with the text of question and options as the benchmark's authors ask it; empty, or absent in
+	// a row: the question, then its options.
+	Query    string
+	Tell     []string // columns that tell a row of this layout from others; a row may have null in them
+	Only     bool     // and has no other columns
+	Graders  []string // usual ones of the benchmark; nil: those of questions with so many options, or of mathematics
+	Decimals string   // optional: how many decimals the answer is asked with
+	// Adapt returns a row with the fields that the layout names; nil: rows have them.
+	Adapt func(r rows.Row) (rows.Row, error)
 }
 
 // Within says where in a text the answer stands.
@@ -53,6 +64,8 @@ type Facts struct {
 	Answers    []string `json:"answers,omitempty"` // further gold answers, as good as the first
 	Source     string   `json:"source,omitempty"`
 	Difficulty *float64 `json:"difficulty,omitempty"`
+	// Decimals is how many decimals a problem asks its number with, 0 for an integer; nil: it does not say.
+	Decimals *int `json:"decimals,omitempty"`
 	// Instructions are what a program can check a response for.
 	Instructions []instruct.Instruction `json:"instructions,omitempty"`
 	// Columns are further columns of the row that somebody asked for, as JSON has them.
@@ -79,13 +92,29 @@ func (l Layout) idField(r rows.Row) string {
 	return "id"
 }
 
+// adapted returns a row with the fields that the layout names, and the layout for such rows.
+func (l Layout) adapted(r rows.Row) (rows.Row, Layout, error) {
+	if l.Adapt == nil {
+		return r, l, nil
+	}
+	r, err := l.Adapt(r)
+	l.Adapt = nil
+	return r, l, err
+}
+
 // Parse reads a problem. Errors are *rows.Error.
 func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 	var p rollout.Problem
 	var facts Facts
-	var err error
+	r, l, err := l.adapted(r)
+	if err != nil {
+		return p, err
+	}
 	if err := l.problem(r, &p); err != nil {
 		return p, err
+	}
+	if p.Prompt == "" {
+		return p, r.Errorf(l.Problem[0], "empty problem without its picture")
 	}
 	answers, err := l.answers(r)
 	if err != nil {
@@ -112,6 +141,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 			return p, err
 		}
 	}
+	facts.Decimals = l.decimals(r)
 	if p.Target == "" {
 		p.Target = l.target(r)
 	}
@@ -132,7 +162,7 @@ func (l Layout) Parse(r rows.Row) (rollout.Problem, error) {
 		}
 	}
 	if len(facts.Answers) > 0 || facts.Source != "" || facts.Difficulty != nil || facts.Columns != nil ||
-		l.Verifiable {
+		facts.Decimals != nil || l.Verifiable {
 		p.Data, err = json.Marshal(facts)
 	}
 	return p, err
@@ -160,6 +190,14 @@ func (l Layout) problem(r rows.Row, p *rollout.Problem) (err error) {
 	if err != nil || l.Images == nil {
 		return err
 	}
+	if l.shows(r, field) {
+		return l.showPictures(r, p)
+	}
+	if field == "" {
+		if err := l.unshown(r); err != nil {
+			return err
+		}
+	}
 	return l.Images.illustrate(r, field, p)
 }
 
@@ -170,6 +208,11 @@ func (l Layout) text(r rows.Row, p *rollout.Problem) (field string, err error) {
 	}
 	if l.offers(r) {
 		if p.Prompt, p.Choice, err = l.choose(r, p.Prompt); err != nil {
+			return "", err
+		}
+	}
+	if l.Query != "" && r.Has(l.Query) {
+		if p.Prompt, err = r.Text(l.Query); err != nil {
 			return "", err
 		}
 	}
@@ -202,7 +245,7 @@ func (l Layout) question(r rows.Row) (string, error) {
 		between = "\n\n"
 	}
 	text := strings.Join(parts, between)
-	if strings.TrimSpace(text) == "" {
+	if strings.TrimSpace(text) == "" && l.Pictures == nil { // a picture may hold the whole problem
 		return "", r.Errorf(l.Problem[0], "empty problem")
 	}
 	return text, nil
@@ -228,7 +271,7 @@ func (l Layout) chat(r rows.Row, field string, p *rollout.Problem) error {
 	}
 	for _, m := range list {
 		if m.Role == "user" {
-			p.Prompt = contentText(m)
+			p.Prompt = m.Text()
 		}
 	}
 	if p.Prompt == "" {

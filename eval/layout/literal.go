@@ -69,6 +69,10 @@ func jsonOf(text string) (string, error) {
 	return b.String(), nil
 }
 
+// escapes are Python's of one character.
+var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", 'a': "\a", 'b': "\b", 'f': "\f", 'v': "\v", '\\': "\\",
+	'\'': "'", '"': `"`}
+
 // quoted writes the text that s begins with, in single or double quotes, and returns its length in s.
 func quoted(b *strings.Builder, s string) (int, error) {
 	var plain strings.Builder
@@ -80,7 +84,7 @@ func quoted(b *strings.Builder, s string) (int, error) {
 			return i + 1, err
 		case c == '\\' && i+1 < len(s):
 			i++
-			if escape, ok := map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '\\': "\\", '\'': "'", '"': `"`}[s[i]]; ok {
+			if escape, ok := escapes[s[i]]; ok {
 				plain.WriteString(escape)
 				continue
 			}

@@ -172,10 +172,14 @@ func readProblems(all iter.Seq2[rows.Row, error], detect func(rows.Row) (Layout,
 			}
 			l, file = &found, r.Path
 		}
+		r, of, err := l.adapted(r)
+		if err != nil {
+			return item{}, err
+		}
 		if !l.Open && r.Empty(l.Answer) {
 			return item{}, errUnanswered
 		}
-		return l.item(r)
+		return of.item(r)
 	}, func(r rows.Row, id string, owner map[string]string) (string, error) { return l.freeID(r, id, owner) })
 	if err == nil && l == nil {
 		err = unknown
@@ -201,6 +205,9 @@ func (l Layout) item(r rows.Row) (item, error) {
 	}
 	content := [8]string{p.Prompt, p.Answer, string(messages), string(p.Tools), string(graded.Answers),
 		string(graded.Instructions), string(graded.Columns), digestsOf(p.Images)}
+	if l.Tell != nil { // published scores count every row of a benchmark
+		content[0] = p.ID + "\x00" + p.Prompt
+	}
 	return item{problem: p, content: content, unnamed: !r.Has(l.idField(r))}, nil
 }
 

@@ -52,7 +52,7 @@ func Catalog() []Known {
 	four, more := choiceGraders(4), choiceGraders(10)
 	school := []string{"exp", "gsm8k_strict", "gsm8k_flexible"}
 	const questions = "--likelihood option --prompt $'Question: {problem}\\nAnswer:'"
-	return []Known{
+	return append([]Known{
 		{Name: "gsm8k", About: "grade school word problems, test", Source: "github.com/openai/grade-school-math",
 			License: "MIT", Counts: []int{1319}, Graders: school,
 			Usual: "--n 1 --temperature 0 --prompt $'Question: {problem}\\nAnswer:' --shots 8 --shots-suite " +
@@ -166,7 +166,7 @@ func Catalog() []Known {
 			Graders: programs},
 		{Name: "deepcoder", About: "DeepCoder's mix for training: TACO, PrimeIntellect, LiveCodeBench",
 			Source: "hub: agentica-org/DeepCoder-Preview-Dataset", License: "MIT", Graders: programs},
-	}
+	}, pictureSuites()...)
 }
 
 // version returns the versions of a suite whose one known file has this digest.

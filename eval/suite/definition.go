@@ -32,6 +32,7 @@ import (
 //	  cluster: contest
 //	  difficulty: level
 //	  source: data_source
+//	  images: photo             # a column with an image, or a list, shown before the text; none leaves them out
 //	solutions: true             # keep worked solutions, which examples are answered by
 //	likelihood: option          # how it is asked: see Asking
 //	shots: 25
@@ -61,7 +62,11 @@ type fieldNames struct {
 	Cluster    string   `yaml:"cluster"`
 	Difficulty string   `yaml:"difficulty"`
 	Source     string   `yaml:"source"`
+	Images     nameList `yaml:"images"`
 }
+
+// noImages is a definition's word for leaving images out.
+const noImages = "none"
 
 // nameList is one name or a list of names.
 type nameList []string
@@ -168,6 +173,16 @@ func (d *definition) file(path string) string {
 	return filepath.Join(filepath.Dir(path), d.File)
 }
 
+// images says how the images of rows are read, if x does so without a definition.
+func (d *definition) images(x *layout.Images) *layout.Images {
+	if x == nil || d.Layout == nil || len(d.Layout.Images) != 1 || d.Layout.Images[0] != noImages {
+		return x
+	}
+	out := *x
+	out.Column = ""
+	return &out
+}
+
 func (d *definition) layout() *layout.Layout {
 	l := d.Layout
 	if l == nil {
@@ -178,6 +193,9 @@ func (d *definition) layout() *layout.Layout {
 		Cluster: l.Cluster, Difficulty: l.Difficulty, Source: l.Source}
 	if len(l.Choices) > 0 {
 		found.Choices = &layout.Choices{Options: l.Choices, Shuffled: l.Shuffle}
+	}
+	if len(l.Images) > 0 && l.Images[0] != noImages {
+		found.Pictures = &layout.Pictures{Columns: l.Images, Marked: len(l.Images) > 1, Optional: true}
 	}
 	return found
 }

@@ -105,6 +105,7 @@ func Read(name, path string, o Options) (*Suite, error) {
 		d.describe(s)
 		o.Solutions = o.Solutions || d.Solutions
 		file, l = d.file(path), d.layout()
+		o.Images = d.images(o.Images)
 		if d.Items > 0 {
 			want = []int{d.Items}
 		}
@@ -189,6 +190,9 @@ func gradersOf(r rows.Row, l *layout.Layout) []string {
 			return defaultGraders() // reading the file says more
 		}
 		l = &found
+	}
+	if l.Graders != nil {
+		return l.Graders
 	}
 	if n := l.CountChoices(r); n > 0 {
 		return choiceGraders(n)

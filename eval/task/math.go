@@ -40,7 +40,7 @@ type mathTask struct {
 	onlyRead
 	reward Reward
 	own    bool // the grader is ours and says what its verdicts rest on
-	judge  func(golds []string, source, response string) (grade.Verdict, error)
+	judge  func(q peer.Question, source, response string) (grade.Verdict, error)
 }
 
 func newMath(cfg Math, reward Reward) (*mathTask, error) {
@@ -55,8 +55,8 @@ func newMath(cfg Math, reward Reward) (*mathTask, error) {
 			return v
 		})
 	case routedGrader:
-		t.judge = func(golds []string, source, response string) (grade.Verdict, error) {
-			v, _, err := peer.DefaultScore(source, golds, response)
+		t.judge = func(q peer.Question, source, response string) (grade.Verdict, error) {
+			v, _, err := peer.DefaultScore(source, q.Golds, response)
 			return v, err
 		}
 	default:
@@ -66,20 +66,25 @@ func newMath(cfg Math, reward Reward) (*mathTask, error) {
 				Problem: fmt.Sprintf("unknown grader %q; known: %s", cfg.Grader, strings.Join(Graders(), ", "))}
 		}
 		t.judge = firstRight(g.Response)
+		if g.Posed != nil {
+			t.judge = func(q peer.Question, _, response string) (grade.Verdict, error) {
+				return g.Posed(q, response), nil
+			}
+		}
 	}
 	return t, nil
 }
 
 // firstRight grades against each gold answer and returns the first verdict that is right, or the first of
 // all if none is.
-func firstRight(judge func(gold, response string) grade.Verdict) func([]string, string,
+func firstRight(judge func(gold, response string) grade.Verdict) func(peer.Question, string,
 	string) (grade.Verdict, error) {
-	return func(golds []string, _, response string) (grade.Verdict, error) {
-		first := judge(golds[0], response)
+	return func(q peer.Question, _, response string) (grade.Verdict, error) {
+		first := judge(q.Golds[0], response)
 		if first.Correct {
 			return first, nil
 		}
-		for _, gold := range golds[1:] {
+		for _, gold := range q.Golds[1:] {
 			if v := judge(gold, response); v.Correct {
 				return v, nil
 			}
@@ -103,7 +108,11 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 	if len(golds) == 1 && p.Answer == "" {
 		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, errNoGold)
 	}
-	v, err := t.judge(golds, facts.Source, c.Text)
+	q := peer.Question{Golds: golds, Decimals: facts.Decimals, Right: -1}
+	if p.Choice != nil {
+		q.Options, q.Right = p.Choice.Options, p.Choice.Right
+	}
+	v, err := t.judge(q, facts.Source, c.Text)
 	if err != nil {
 		return rollout.Verdict{}, fmt.Errorf("problem %s: %w", p.ID, err)
 	}

@@ -71,9 +71,9 @@ func formsOf(cfg Config, p *rollout.Problem) []answerForm {
 		return []answerForm{tagged}
 	case name == "math_dapo":
 		return []answerForm{labeled, boxed}
-	case slices.Contains([]string{"math_dapo_original", "gpqa", "mmlu_pro"}, name):
+	case slices.Contains([]string{"math_dapo_original", "gpqa", "mmlu_pro", "mmmu", "mmmu_pro"}, name):
 		return []answerForm{labeled}
-	case OwnGrader(cmp.Or(name, "exp")):
+	case OwnGrader(cmp.Or(name, "exp")), slices.Contains([]string{"chartqa", "mathvista"}, name): // which read as ours
 		return []answerForm{boxed, tagged, onALine, labeled}
 	}
 	return []answerForm{boxed}

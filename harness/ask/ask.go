@@ -44,12 +44,22 @@ func checkOptions(problems []rollout.Problem, likelihood string) error {
 			return fmt.Errorf("problem %s has no options whose likelihoods could be compared; leave the suite out or "+
 				"sample its answers (eval.final.likelihood: off). If its file has options, add it again: exp suite "+
 				"add NAME FILE reads them, which earlier versions did not keep", p.ID)
-		case len(p.Images) > 0 && likelihood == eval.ByOption:
-			return fmt.Errorf("problem %s has images, which eval.final.likelihood: option does not show; letter "+
-				"does", p.ID)
+		case likelihood == eval.ByOption:
+			if k := imageAmong(p); k >= 0 {
+				return fmt.Errorf("option %s of problem %s is an image, and eval.final.likelihood: option compares "+
+					"texts; letter compares the letters of options", rollout.Letter(k), p.ID)
+			}
 		}
 	}
 	return nil
+}
+
+// imageAmong returns the first option of a problem that shows an image; -1 if none does.
+func imageAmong(p *rollout.Problem) int {
+	if len(p.Images) == 0 {
+		return -1
+	}
+	return slices.IndexFunc(p.Choice.Options, func(s string) bool { return strings.Contains(s, rollout.ImageMark) })
 }
 
 // renderer writes the prompts of a suite.
@@ -63,18 +73,44 @@ func (r *renderer) around(text string) string {
 	return strings.Replace(r.asking.Prompt, config.ProblemMark, text, 1)
 }
 
-// question returns the text of a problem, without its options if their texts are compared.
-func (r *renderer) question(p *rollout.Problem) string {
-	if r.asking.Likelihood == eval.ByOption {
-		return p.Choice.Question
+// shown returns a problem as it is shown, without its options if their texts are compared. Its last images may be
+// theirs.
+func (r *renderer) shown(p *rollout.Problem) (rollout.Problem, error) {
+	q := *p
+	if r.asking.Likelihood != eval.ByOption {
+		return q, nil
 	}
-	return p.Prompt
+	q.Prompt = p.Choice.Question
+	if len(p.Images) == 0 {
+		return q, nil
+	}
+	parts, n := rollout.MarkedParts(q.Prompt)
+	own := lastShown(p.Messages)
+	if n > len(p.Images) || own < 0 {
+		return q, fmt.Errorf("its question has %d %s, and the problem %d images", n, rollout.ImageMark, len(p.Images))
+	}
+	q.Messages, q.Images = slices.Clone(p.Messages), p.Images[:n]
+	q.Messages[own].Content, q.Messages[own].Parts = "", rollout.PartList(parts)
+	return q, nil
+}
+
+// lastShown returns the number of the last message that shows images; -1 if none does.
+func lastShown(messages []rollout.Message) int {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Images() > 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // render returns a problem with its prompt: the description, the examples and the problem, with empty lines between.
 // In messages the examples are turns, and the description begins the first of the user.
 func (r *renderer) render(p *rollout.Problem) (rollout.Problem, error) {
-	out := *p
+	out, err := r.shown(p)
+	if err != nil {
+		return out, err
+	}
 	description, err := r.description(p)
 	if err != nil {
 		return out, err
@@ -85,21 +121,32 @@ func (r *renderer) render(p *rollout.Problem) (rollout.Problem, error) {
 			return out, err
 		}
 	}
+	before, after, _ := strings.Cut(r.asking.Prompt, config.ProblemMark)
 	var plain strings.Builder
 	var turns []rollout.Message
+	var images []rollout.Picture
 	plain.WriteString(description)
 	for i := range examples {
-		question, answer := r.around(r.question(&examples[i])), r.answer(&examples[i])
+		x, err := r.shown(&examples[i])
+		if err != nil {
+			return out, fmt.Errorf("its example %s: %w", x.ID, err)
+		}
+		question, answer := r.around(x.Prompt), r.answer(&x)
 		plain.WriteString(question + prompt.Between(question) + answer + "\n\n")
-		turns = append(turns, rollout.Message{Role: "user", Content: question},
-			rollout.Message{Role: "assistant", Content: answer})
+		turn := rollout.Message{Role: "user", Content: question}
+		if len(x.Images) > 0 {
+			turn, images = x.Messages[0].Between(before, after), append(images, x.Images...)
+		}
+		turns = append(turns, turn, rollout.Message{Role: "assistant", Content: answer})
 	}
-	out.Prompt = r.around(r.question(p))
-	before, after, _ := strings.Cut(r.asking.Prompt, config.ProblemMark)
 	if len(turns) > 0 {
-		turns[0].Content = description + turns[0].Content
+		if turns[0].Parts != nil {
+			turns[0] = turns[0].Between(description, "")
+		} else {
+			turns[0].Content = description + turns[0].Content
+		}
 		if len(out.Messages) == 0 {
-			out.Messages = []rollout.Message{{Role: "user", Content: r.question(p)}}
+			out.Messages = []rollout.Message{{Role: "user", Content: out.Prompt}}
 		}
 	} else {
 		before = description + before
@@ -110,7 +157,7 @@ func (r *renderer) render(p *rollout.Problem) (rollout.Problem, error) {
 		})
 		out.Messages = slices.Insert(slices.Clone(out.Messages), max(0, own), turns...)
 	}
-	out.Prompt = plain.String() + out.Prompt
+	out.Prompt, out.Images = plain.String()+r.around(out.Prompt), slices.Concat(images, out.Images)
 	return out, nil
 }
 
@@ -165,9 +212,9 @@ func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples
 		switch p := &list[i]; {
 		case a.Likelihood != "" && (p.Choice == nil || p.Choice.Right < 0):
 			return nil, bad(p, "has no options, or no right one")
-		case len(p.Images) > 0:
-			return nil, bad(p, "has images")
-		case len(p.Messages) > 0:
+		case a.Likelihood == eval.ByOption && imageAmong(p) >= 0:
+			return nil, bad(p, "has an image as an option")
+		case len(p.Messages) > 1 || (len(p.Messages) > 0) != (len(p.Images) > 0):
 			return nil, bad(p, "is a chat of several messages")
 		case p.Answer == "" && p.Target == "":
 			return nil, bad(p, "has no answer")
@@ -192,7 +239,7 @@ func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 		if len(found) == s.n {
 			break
 		}
-		if list[i].Prompt != p.Prompt && !list[i].Choice.Same(p.Choice) {
+		if !same(&list[i], p) {
 			found = append(found, list[i])
 		}
 	}
@@ -202,6 +249,12 @@ func (s *Examples) of(p *rollout.Problem) ([]rollout.Problem, error) {
 			quantity.Plural(len(found), "example"), which, s.n)
 	}
 	return found, nil
+}
+
+// same reports whether two problems show the same images and ask the same, or have the same options in another order.
+func same(a, b *rollout.Problem) bool {
+	images := slices.EqualFunc(a.Images, b.Images, func(x, y rollout.Picture) bool { return x.Digest == y.Digest })
+	return images && (a.Prompt == b.Prompt || a.Choice.Same(b.Choice))
 }
 
 // Options returns the texts whose likelihoods are compared.

@@ -88,8 +88,10 @@ func TestRenderRefuses(t *testing.T) {
 	plain := rollout.Problem{ID: "p", Prompt: "P?", Answer: "1"}
 	turned := choice("a", "", 1)
 	turned.Prompt, turned.Choice.Options = "a?\n\nA) a2\nB) a1", []string{"a2", "a1"}
-	shown := plain
-	shown.Images = []rollout.Picture{{}}
+	shown := pictured("p", "11", 0)
+	shown.Messages = append(shown.Messages, rollout.Message{Role: "assistant"})
+	optionImages := pictured("o", "11", 0)
+	optionImages.Choice = &rollout.Choice{Question: "o?", Options: []string{"<image>", "x"}}
 	for _, tt := range []struct {
 		examples []rollout.Problem
 		p        rollout.Problem
@@ -102,7 +104,8 @@ func TestRenderRefuses(t *testing.T) {
 		{[]rollout.Problem{turned, choice("b", "", 0)}, choice("a", "", 0), letters, "only 1 example besides the problem itself"},
 		{[]rollout.Problem{choice("a", "", 0), plain}, choice("x", "", 0), letters, "problem p of dev has no options"},
 		{[]rollout.Problem{{ID: "o", Prompt: "O?"}}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem o of dev has no answer"},
-		{[]rollout.Problem{shown}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem p of dev has images"},
+		{[]rollout.Problem{shown}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem p of dev is a chat of several messages"},
+		{[]rollout.Problem{optionImages}, plain, suite.Asking{Prompt: "{problem}", Shots: 1, Likelihood: eval.ByOption}, "problem o of dev has an image as an option"},
 		{nil, plain, suite.Asking{Prompt: "{problem}", Description: "On {source}"}, "the problem names no source"},
 	} {
 		r := renderer{asking: tt.asking}
@@ -121,11 +124,82 @@ func TestRenderRefuses(t *testing.T) {
 		!strings.Contains(err.Error(), "problem p has no options") {
 		t.Errorf("without options: %v", err)
 	}
-	shown.Choice = choice("a", "", 0).Choice
-	if err := checkOptions([]rollout.Problem{shown}, eval.ByOption); err == nil || !strings.Contains(err.Error(), "has images") {
-		t.Errorf("with images: %v", err)
+	if err := checkOptions([]rollout.Problem{optionImages}, eval.ByOption); err == nil ||
+		!strings.Contains(err.Error(), "option A of problem o is an image") || !strings.Contains(err.Error(), "letter compares") {
+		t.Errorf("an image as an option: %v", err)
 	}
-	if err := checkOptions([]rollout.Problem{shown}, eval.ByLetter); err != nil {
-		t.Error(err)
+	for _, likelihood := range []string{eval.ByLetter, eval.ByOption} {
+		if err := checkOptions([]rollout.Problem{pictured("a", "11", 0)}, likelihood); err != nil {
+			t.Error(err)
+		}
+	}
+	lost := pictured("a", "11", 0)
+	lost.Choice.Question = "<image>a<image>?"
+	r := renderer{asking: suite.Asking{Prompt: "{problem}", Likelihood: eval.ByOption}}
+	if _, err := r.render(&lost); err == nil || !strings.Contains(err.Error(), "2 <image>, and the problem 1 images") {
+		t.Errorf("a place without an image: %v", err)
+	}
+}
+
+// pictured is choice about an image with this digest, which stands within the question.
+func pictured(name, digest string, right int) rollout.Problem {
+	p := choice(name, "", right)
+	p.Choice.Question = "In <image>, " + p.Choice.Question
+	p.Prompt = "In <image>, " + p.Prompt
+	parts, _ := rollout.MarkedParts(p.Prompt)
+	p.Messages = []rollout.Message{{Role: "user", Parts: rollout.PartList(parts)}}
+	p.Images = []rollout.Picture{{Digest: digest}}
+	return p
+}
+
+// Examples and questions show their images, in the order of the messages.
+func TestRenderImages(t *testing.T) {
+	// the second example asks the same about another image
+	examples := []rollout.Problem{pictured("q", "11", 0), pictured("q", "22", 1), choice("c", "", 0)}
+	own := pictured("q", "11", 1)
+	const image = `{"type":"image"},`
+	for _, tt := range []struct{ name, likelihood, prompt, messages, images string }{
+		{"letters", eval.ByLetter, "D\n\nIn <image>, q?\n\nA) q1\nB) q2\nA: B\n\nc?\n\nA) c1\nB) c2\nA: A\n\nIn <image>, q?\n\nA) q1\nB) q2\nA:",
+			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]},` +
+				`{"role":"assistant","content":"B"},{"role":"user","content":"c?\n\nA) c1\nB) c2\nA:"},{"role":"assistant","content":"A"},` +
+				`{"role":"user","content":[{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
+		{"options", eval.ByOption, "D\n\nIn <image>, q?\nA: q2\n\nc?\nA: c1\n\nIn <image>, q?\nA:",
+			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]},` +
+				`{"role":"assistant","content":"q2"},{"role":"user","content":"c?\nA:"},{"role":"assistant","content":"c1"},` +
+				`{"role":"user","content":[{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
+	} {
+		a := suite.Asking{Prompt: "{problem}\nA:", Likelihood: tt.likelihood, Shots: 2, Description: "D"}
+		shots, err := NewExamples("dev", examples, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		had, _ := json.Marshal(own)
+		got, err := Render([]rollout.Problem{own}, a, shots)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(got[0].Messages); err != nil {
+			t.Fatal(err)
+		}
+		var images []string
+		for _, pic := range got[0].Images {
+			images = append(images, pic.Digest)
+		}
+		if got[0].Prompt != tt.prompt || strings.TrimSpace(b.String()) != tt.messages || strings.Join(images, " ") != tt.images {
+			t.Errorf("%s:\nprompt %q\nmessages %s\nimages %v", tt.name, got[0].Prompt, b.String(), images)
+		}
+		if now, _ := json.Marshal(own); string(now) != string(had) {
+			t.Errorf("%s: the problem itself became %s", tt.name, now)
+		}
+	}
+	// options may show images after the question's; these are not shown where the options are compared by text of others
+	more := pictured("q", "11", 0)
+	more.Images = append(more.Images, rollout.Picture{Digest: "33"})
+	r := renderer{asking: suite.Asking{Prompt: "{problem}", Likelihood: eval.ByOption}}
+	if got, err := r.render(&more); err != nil || len(got.Images) != 1 || got.Messages[0].Images() != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

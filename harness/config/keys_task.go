@@ -100,7 +100,8 @@ func functionsKeys() []Key {
 // mathGraders lists the graders of eval/task; a test compares the two lists.
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
-		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "gpqa", "mmlu_pro", "exp_strict", "verl"}
+		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "gpqa", "mmlu_pro", "mmmu", "mmmu_pro",
+		"chartqa", "mathvista", "mathvision", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {
@@ -227,7 +228,8 @@ func imageKeys() []Key {
 			When:    []Clause{only("task.kind", illustrated()...)},
 			Help: "column of the files with the images of a row (verl's image_key): a list, or one, of {bytes, " +
 				"path}, paths from the data file's folder, data: URLs or base64; each <image> in the prompt stands " +
-				"for one; none leaves images out"},
+				"for one. images also takes the columns of benchmarks such as MathVista and MMMU, and an image in " +
+				"the column image, before the text; none leaves images out"},
 		pixels("data.image_min_pixels", "smaller images are enlarged to this many pixels, such as 3136"),
 		pixels("data.image_max_pixels", "larger images are reduced to this many pixels, such as 1003520"),
 	}

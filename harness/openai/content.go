@@ -143,19 +143,16 @@ func imageURL(raw json.RawMessage) (url string, err error) {
 	return o.URL, nil
 }
 
-// dataURL returns what a data: URL holds (RFC 2397) in base64.
+// dataURL returns the file in a data: URL.
 func dataURL(url string) ([]byte, error) {
-	rest, ok := strings.CutPrefix(url, "data:")
-	if !ok {
+	b, err := rollout.DataURL(url)
+	switch {
+	case errors.Is(err, rollout.ErrNotDataURL):
 		return nil, fmt.Errorf("image_url is %s: no image is fetched from there; send a data: URL "+
 			"(data:image/png;base64,…)", short([]byte(url)))
-	}
-	_, data, ok := strings.Cut(rest, ";base64,")
-	if !ok {
-		return nil, errors.New("image_url is a data: URL that is not in base64 (data:image/png;base64,…)")
-	}
-	b, err := base64.StdEncoding.DecodeString(data)
-	if err != nil {
+	case errors.Is(err, rollout.ErrNotBase64):
+		return nil, fmt.Errorf("image_url is %w", err)
+	case err != nil:
 		return nil, fmt.Errorf("image_url: %w", err)
 	}
 	return b, nil

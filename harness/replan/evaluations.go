@@ -103,9 +103,14 @@ func sampledBy(stages []store.Stage, score store.Stage) (store.Stage, bool) {
 	return store.Stage{}, false
 }
 
+// unasked are the settings of an evaluation that a stage does not record where they change nothing (plan.Run), and
+// that the run's own evaluation may have.
+var unasked = map[string]any{"eval.final.likelihood": config.LikelihoodOff, "eval.final.shots": 0,
+	"eval.final.description": ""}
+
 // settings returns what stages recorded of the evaluation's settings.
 func settings(params ...json.RawMessage) []config.Value {
-	found := map[string]any{}
+	found := maps.Clone(unasked)
 	for _, text := range params {
 		var all map[string]any
 		d := json.NewDecoder(bytes.NewReader(text))

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -251,6 +252,35 @@ func TestImageSuite(t *testing.T) {
 	samples, err := l.db.Samples(t.Context(), res.Run.ID, store.SampleQuery{Scope: "eval"})
 	if err != nil || len(samples) != 32 {
 		t.Errorf("%d samples, %v; want 32", len(samples), err)
+	}
+}
+
+// Training reads a benchmark of pictures in its published columns, and its graders see the options, which the prompt does
+// not show.
+func TestPictureBenchmark(t *testing.T) {
+	l, dir := newLab(t), pictureFolder(t)
+	squares := filepath.Dir(squares(t))
+	var rows []string
+	for i := range 16 {
+		b, err := os.ReadFile(filepath.Join(squares, fmt.Sprint(i, ".png")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = append(rows, fmt.Sprintf(`{"id":"test_Art_%d","image":{"bytes":%q,"path":null},"options":"['%d', 'none']","answer":"A","subject":"Art"}`,
+			i, base64.StdEncoding.EncodeToString(b), 4+i%6))
+	}
+	data := filepath.Join(squares, "vision.jsonl")
+	if err := os.WriteFile(data, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := l.plan(0, imageSets(dir, data, "task.math.grader=mmmu_pro", "train.steps=1", "eval.final.suites=[]")...)
+	if !p.External.Images {
+		t.Fatal("no images")
+	}
+	res, _ := l.execute(p)
+	samples := l.trainSamples(res.Run.ID)
+	if len(samples) == 0 || strings.Count(samples[0].prompt, "<image ") != 1 || strings.Contains(samples[0].prompt, "none") {
+		t.Errorf("%d samples, the first %+v", len(samples), samples[:min(1, len(samples))])
 	}
 }
 

@@ -250,7 +250,9 @@ func splitDigest(s dataset.Split, c *config.Run, p *prompt.Prompter) (ident.Dige
 	records := ident.NewRecords()
 	for i := range problems {
 		p := problems[i]
-		p.Choice = nil // runs read it of suites alone, and digests from before it was kept hold
+		if c := p.Choice; c != nil && strings.HasSuffix(p.Prompt, "\n\n"+c.Lines()) {
+			p.Choice = nil // the prompt has it, and digests from before it was kept hold
+		}
 		b, err := json.Marshal(&p)
 		if err != nil {
 			return ident.Digest{}, err

@@ -67,4 +67,11 @@ func TestDigestOfChoices(t *testing.T) {
 	if got := digest(`,"multiple_choice":{"question":"Gas?","options":["air","stone"],"right":0}`); got != plain || got.IsZero() {
 		t.Errorf("%s, want %s", got.Short(), plain.Short())
 	}
+	// options that the prompt does not show are all that tells problems apart
+	hidden := func(option string) ident.Digest {
+		return digest(`,"multiple_choice":{"question":"","options":["` + option + `","stone"],"right":0}`)
+	}
+	if a, b := hidden("vapour"), hidden("steam"); a == b || a == plain {
+		t.Errorf("hidden options: %s and %s", a.Short(), b.Short())
+	}
 }

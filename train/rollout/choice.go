@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -15,6 +16,15 @@ type Choice struct {
 
 // Letter returns the letter of option i: A, B, …
 func Letter(i int) string { return string(rune('A' + i)) }
+
+// Lines returns the options as prompts show them, each on a line with its letter: A) …
+func (c *Choice) Lines() string {
+	lines := make([]string, len(c.Options))
+	for i, text := range c.Options {
+		lines[i] = Letter(i) + ") " + text
+	}
+	return strings.Join(lines, "\n")
+}
 
 // Equal returns the first two options with the same text; ok is false if all differ.
 func (c *Choice) Equal() (i, j int, ok bool) {

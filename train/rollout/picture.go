@@ -2,7 +2,9 @@ package rollout
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,14 +35,16 @@ func (p Picture) String() string {
 	return fmt.Sprintf("<image %d×%d sha256:%s>", p.Width, p.Height, p.Digest[:min(shown, len(p.Digest))])
 }
 
-// part is a part of a message's content.
-type part struct {
+// Part is a part of a message's content.
+type Part struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// parts returns the parts of a message's content, if it is a list of them.
-func (m Message) parts() (list []part) {
+func (p Part) isImage() bool { return p.Type == "image" || p.Type == "image_url" }
+
+// ContentParts returns the parts of a message's content; nil if it is no list of them.
+func (m Message) ContentParts() (list []Part) {
 	if len(m.Parts) == 0 || json.Unmarshal(m.Parts, &list) != nil {
 		return nil
 	}
@@ -49,33 +53,58 @@ func (m Message) parts() (list []part) {
 
 // Images returns the number of images that a message shows.
 func (m Message) Images() (n int) {
-	for _, p := range m.parts() {
-		if p.Type == "image" || p.Type == "image_url" {
+	for _, p := range m.ContentParts() {
+		if p.isImage() {
 			n++
 		}
 	}
 	return n
 }
 
+// Text returns the text of a message, or the joined texts of its parts, with an ImageMark for each image.
+func (m Message) Text() string {
+	parts := m.ContentParts()
+	if parts == nil {
+		return m.Content
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		if p.isImage() {
+			b.WriteString(ImageMark)
+		}
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
 // WithoutImages returns messages for models that read text alone: an ImageMark stands for each image.
 func WithoutImages(list []Message) []Message {
 	out := make([]Message, len(list))
 	for i, m := range list {
-		out[i] = m
-		if m.Images() == 0 {
-			continue
+		if out[i] = m; m.Images() > 0 {
+			out[i].Parts, out[i].Content = nil, m.Text()
 		}
-		var b strings.Builder
-		for _, p := range m.parts() {
-			if p.Type == "text" {
-				b.WriteString(p.Text)
-			} else {
-				b.WriteString(ImageMark)
-			}
-		}
-		out[i].Parts, out[i].Content = nil, b.String()
 	}
 	return out
+}
+
+// Errors of DataURL.
+var (
+	ErrNotDataURL = errors.New("not a data: URL")
+	ErrNotBase64  = errors.New("a data: URL that is not in base64 (data:image/png;base64,…)")
+)
+
+// DataURL returns what a data: URL holds (RFC 2397) in base64. Its errors are the two above and base64's.
+func DataURL(url string) ([]byte, error) {
+	rest, ok := strings.CutPrefix(url, "data:")
+	if !ok {
+		return nil, ErrNotDataURL
+	}
+	_, data, ok := strings.Cut(rest, ";base64,")
+	if !ok {
+		return nil, ErrNotBase64
+	}
+	return base64.StdEncoding.DecodeString(strings.TrimSpace(data))
 }
 
 // Between returns a message whose content is a list of parts, with texts before and after them.
@@ -92,6 +121,20 @@ func (m Message) Between(before, after string) Message {
 	}
 	m.Parts = PartList(list)
 	return m
+}
+
+// MarkedParts cuts a text at each ImageMark, and returns its parts and the number of images among them.
+func MarkedParts(text string) (parts []json.RawMessage, images int) {
+	for i, piece := range strings.Split(text, ImageMark) {
+		if i > 0 {
+			images++
+			parts = append(parts, json.RawMessage(ImagePart))
+		}
+		if piece != "" {
+			parts = append(parts, TextPart(piece))
+		}
+	}
+	return parts, images
 }
 
 // TextPart returns a text as a part of a message's content.

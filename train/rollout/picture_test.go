@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,5 +34,31 @@ func TestPictureString(t *testing.T) {
 	p := Picture{Digest: "ab12cd34ef", Width: 448, Height: 336}
 	if got, want := p.String(), "<image 448×336 sha256:ab12cd34>"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// Texts and data: URLs that show images.
+func TestTextAndDataURL(t *testing.T) {
+	for parts, want := range map[string]string{
+		`[{"type":"text","text":"a "},{"type":"image"},{"type":"image_url","image_url":{}},{"type":"text","text":"b"}]`: "a <image><image>b",
+		`null`: "", `{"type":"text"}`: "",
+	} {
+		if got := (Message{Role: "user", Parts: json.RawMessage(parts)}).Text(); got != want {
+			t.Errorf("%s: %q", parts, got)
+		}
+	}
+	if got := (Message{Content: "a"}).Text(); got != "a" {
+		t.Errorf("a text: %q", got)
+	}
+	marked, n := MarkedParts("<image>a<image>")
+	if n != 2 || string(PartList(marked)) != `[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]` {
+		t.Errorf("%s, %d", PartList(marked), n)
+	}
+	for url, want := range map[string]error{"data:image/png;base64,QUI=": nil, "data:image/png;base64, QUI=\n": nil, "http://x": ErrNotDataURL,
+		"data:image/png,QUI=": ErrNotBase64, "data:;base64,Q": base64.CorruptInputError(0)} {
+		b, err := DataURL(url)
+		if !errors.Is(err, want) || err == nil && string(b) != "AB" {
+			t.Errorf("%s: %q, %v, want %v", url, b, err, want)
+		}
 	}
 }

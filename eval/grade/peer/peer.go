@@ -17,12 +17,15 @@ type Grader struct {
 	// Response grades a whole response, Answer a bare answer. The peers' graders only take responses, so
 	// Answer wraps the answer in the form they look for.
 	Response, Answer func(gold, text string) grade.Verdict
+	// Posed grades a whole response where more of the problem is known; nil: only the gold answer counts.
+	Posed func(q Question, response string) grade.Verdict
 }
 
 // All lists the graders, ours first.
 func All() []Grader {
 	return []Grader{
-		{"exp", "our own: exact, gives reasons, says when it is unsure", grade.Response, grade.Answer},
+		{Name: "exp", About: "our own: exact, gives reasons, says when it is unsure", Response: grade.Response,
+			Answer: grade.Answer},
 		wrapped("math_dapo", "verl's, for DAPO and AIME: the last \"Answer:\" of 300 characters, else a box; "+
 			"normalised text", MathDAPO, "Answer: ", ""),
 		wrapped("math_dapo_original", "as released with FlowRL: without the box", MathDAPOOriginal, "Answer: ", ""),
@@ -35,8 +38,8 @@ func All() []Grader {
 		wrapped("search_r1_em", "Search-R1's exact match of the last <answer>", func(gold, s string) grade.Verdict {
 			return SearchR1([]string{gold}, s)
 		}, "<answer>", "</answer>"),
-		{"prime", "PRIME's and rllm's: the last box; is_equiv, else normalised text and symbolic equality", Prime,
-			PrimeAnswer},
+		{Name: "prime", About: "PRIME's and rllm's: the last box; is_equiv, else normalised text and symbolic " +
+			"equality", Response: Prime, Answer: PrimeAnswer},
 		wrapped("prime_math", "verl's, for numina_*: the words after \"answer is\" or its like, or a box in them; as "+
 			"prime, or equal numbers to 1 in 10,000, per cent too", PrimeMath, "\\boxed{", "}"),
 		wrapped("geo3k", "verl's, for Geometry3K (mathruler): the last box; as prime. Rewards ask for the form "+
@@ -45,11 +48,20 @@ func All() []Grader {
 			"Answer: ", ""),
 		wrapped("mmlu_pro", "MMLU-Pro's: the letter from A to J after \"answer is\" or \"answer:\", or the last one",
 			MMLUPro, "The answer is ", ""),
+		posed("mmmu", "MMMU's: the last letter in brackets or alone, or an option's text; else a number or words in "+
+			"key phrases", MMMU, "", ""),
+		posed("mmmu_pro", "MMMU-Pro's: the only letter after \"Answer:\", or else as mmmu", MMMUPro, "Answer: ", ""),
+		wrapped("chartqa", "relaxed accuracy, for ChartQA: a number within 5 %, or equal text", ChartQA, "", ""),
+		posed("mathvista", "MathVista's, without its GPT: the nearest option, or a number with the decimals that the "+
+			"problem asks for", MathVista, "Answer: ", ""),
+		posed("mathvision", "MATH-Vision's: a letter at an end, the last box or the words after \"the answer is\"; "+
+			"equal text, or values to two decimals", MathVision, "\\boxed{", "}"),
 	}
 }
 
 func wrapped(name, about string, response func(gold, s string) grade.Verdict, before, after string) Grader {
-	return Grader{name, about, response, func(gold, a string) grade.Verdict { return response(gold, before+a+after) }}
+	return Grader{Name: name, About: about, Response: response,
+		Answer: func(gold, a string) grade.Verdict { return response(gold, before+a+after) }}
 }
 
 // Names lists the names of All.
