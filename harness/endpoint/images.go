@@ -36,8 +36,8 @@ func (x *Model) openImages(c *config.Run, be kernels.Backend) (err error) {
 		return err
 	}
 	x.gallery.Keep(mostFiles, fileRoom)
-	x.m.SetImages(x.gallery)
-	return nil
+	x.view, err = stage.ShowAdapted(x.m, x.gallery, x.tower, featureRoom)
+	return err
 }
 
 // imageNeeds returns the parts of the memory that reading images takes.
