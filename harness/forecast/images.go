@@ -60,6 +60,7 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 	}
 	read := reading(c)
 	if learns {
+		e.showWork(c, arch, problems)
 		n := drawn(c)
 		if played != problems {
 			n = 0

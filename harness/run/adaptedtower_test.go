@@ -95,15 +95,20 @@ func untrainedSets(dir, data string, more ...string) []string {
 }
 
 // Where fine-tuning trains all weights of the tower and preferences adapters that are folded in, adapters of training
-// are on what these made of it.
+// are on what these made of it: before its first update, training draws what it draws where all weights learn.
 func TestAdaptedTowerAfterFineTuning(t *testing.T) {
 	dir, data := pictureFolder(t), squares(t)
 	_, pairs := taughtSquares(t, data)
 	l := newLab(t)
-	p := l.plan(0, adaptedSets(dir, data, "algo={kind: flowrl}", "train.steps=1", "eval.final.suites=[]",
-		"sft={steps: 1, problems_per_step: 4, optim: {lr: 0.01}}",
-		"prefer={steps: 1, pairs_per_step: 2, lora: {rank: 1}, source: "+pairs+", optim: {lr: 0.01}}")...)
+	tuned := []string{"algo={kind: flowrl}", "train.steps=1", "eval.final.suites=[]", "train.prompts_per_step=4",
+		"sft={steps: 1, problems_per_step: 4, optim: {lr: 0.1}}",
+		"prefer={steps: 1, pairs_per_step: 2, lora: {rank: 1}, source: " + pairs + ", optim: {lr: 0.01}}"}
+	p := l.plan(0, adaptedSets(dir, data, tuned...)...)
 	res, _ := l.execute(p)
+	whole, _ := l.execute(l.plan(0, towerSets(dir, data, tuned...)...))
+	if a, b := l.trainSamples(res.Run.ID), l.trainSamples(whole.Run.ID); !slices.Equal(a, b) || len(a) == 0 {
+		t.Errorf("with adapters training draws %v, with all weights %v", a, b)
+	}
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("verify: %+v", v)
 	}

@@ -129,6 +129,19 @@ func (x *External) tower(c *config.Run, bad func(key, code, message, help string
 	}
 }
 
+// ImageFLOPs returns the floating-point operations of the vision tower for an image of so many tokens: of its
+// features, and of a backward pass, through all weights or through adapters alone. Both are 0 where TowerBytes' are.
+func ImageFLOPs(c *config.Run, tokens int, adapters bool) (forward, backward float64) {
+	if !ReadsImages(c) {
+		return 0, 0
+	}
+	tower, _, err := checkpoint.ReadVision(c.Model.Base)
+	if err != nil {
+		return 0, 0
+	}
+	return tower.ImageFLOPs(tokens, adapters)
+}
+
 // FloatTowerBytes returns the memory of the vision tower's weights in float32, as stages of the run make them; 0 where
 // TowerBytes' are.
 func FloatTowerBytes(c *config.Run) int64 {
