@@ -45,9 +45,7 @@ func imageNeeds(c *config.Run, arch model.Config) (list []forecast.Part) {
 	if !arch.ReadsImages() {
 		return nil
 	}
-	weights, image := stage.TowerBytes(c, c.Data.MaxPromptTokens)
-	list = append(list, forecast.Part{Name: "vision tower", Bytes: weights},
-		forecast.Part{Name: "activations of an image", Bytes: image})
+	list = forecast.TowerParts(c, arch)
 	if !device.UsesGPU(c) {
 		list = append(list, forecast.Part{Name: "images", Bytes: featureRoom + fileRoom})
 	}

@@ -133,6 +133,14 @@ func (p *parts) addAdaptedTower(kind config.Stage, c *config.Run, a *model.Adapt
 	p.add(imagePart, int(image))
 }
 
+// TowerParts returns the parts of the memory that reading images takes on a device where a model of architecture arch
+// samples.
+func TowerParts(c *config.Run, arch model.Config) []Part {
+	var p parts
+	p.addTower(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), stage.Everyone(c, 1))
+	return p
+}
+
 // addTower adds the memory of vision towers in a stage: all models share a frozen one; each has its own if it learns,
 // and then its weights and gradients are counted with the model's arena.
 func (p *parts) addTower(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) {

@@ -112,6 +112,9 @@ func TestAdaptedTowerAfterFineTuning(t *testing.T) {
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("verify: %+v", v)
 	}
+	for kind, use := range l.memoryOf(res.Run.ID) {
+		t.Logf("%s: %.2f times the planned memory", kind, float64(use.Peak)/float64(use.Planned))
+	}
 	before, after := towerBytes(t, dir), towerBytes(t, filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir))
 	for name, x := range after {
 		if x == before[name] {
