@@ -94,21 +94,43 @@ func (r *toyRun) tower() {
 	}
 }
 
+// adaptedTower makes adapters learn, and the images' features with those on a tower (learnedImages).
+func (r *toyRun) adaptedTower() {
+	r.illustrate()
+	r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets()}
+	for k := range 1 + r.images.deep {
+		r.adapters.Tower = append(r.adapters.Tower, model.TowerMap{Name: fmt.Sprintf("visual.scales.%d", k), Out: 1, In: r.model.Width})
+	}
+}
+
 // show gives a model the images of the run.
 func (r *toyRun) show(m *model.Model) {
-	if !m.HoldsTower() {
+	if !m.HoldsTower() && !m.AdaptsTower() {
 		m.SetImages(r.images)
 		return
 	}
 	m.SetImages(&learnedImages{toyImages: r.images, m: m})
 }
 
-// learnedImages are toyImages with the learned numbers of a model: features f become f·(1 + 8·learned).
+// learnedImages are toyImages with the learned numbers of a model: features f become f·(1 + 8·learned). They are a
+// tower's weights, or A of adapters on one.
 type learnedImages struct {
 	*toyImages
 	m    *model.Model
 	mu   sync.Mutex
 	kept map[int32][]float32 // until the numbers change
+}
+
+// numbers returns the learned numbers of features of kind k, and their gradients, if they have some.
+func (x *learnedImages) numbers(k int) (learned, grads kernels.Buffer) {
+	if !x.m.AdaptsTower() {
+		return x.m.TowerGroup(k)
+	}
+	name := x.m.Heads.Adapters.Tower[k].Adapted().A
+	if x.m.Trainable() {
+		grads = x.m.Grad(name)
+	}
+	return x.m.View(name), grads
 }
 
 // Refresh implements model.LearningImages.
@@ -125,7 +147,7 @@ func (x *learnedImages) Features(be kernels.Backend, im model.Image) []float32 {
 	f = x.toyImages.Features(be, im)
 	n := len(f) / (1 + x.deep)
 	for k := range 1 + x.deep {
-		learned, _ := x.m.TowerGroup(k)
+		learned, _ := x.numbers(k)
 		scale := hostFloats(be, learned)
 		for i := range n {
 			f[k*n+i] *= 1 + 8*scale[i%x.width]
@@ -140,7 +162,7 @@ func (x *learnedImages) Backward(be kernels.Backend, im model.Image, d []float32
 	f := x.toyImages.Features(be, im)
 	n := len(f) / (1 + x.deep)
 	for k := range 1 + x.deep {
-		_, grads := x.m.TowerGroup(k)
+		_, grads := x.numbers(k)
 		g := hostFloats(be, grads)
 		for i := range n {
 			g[i%x.width] += 8 * f[k*n+i] * d[k*n+i]

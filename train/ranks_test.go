@@ -249,6 +249,7 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 		}),
 		"images": toy(FlowRL, func(r *toyRun) { r.illustrate() }),
 		"images, tower learned": toy(FlowRL, func(r *toyRun) { r.tower() }),
+		"images, tower adapted": toy(FlowRL, func(r *toyRun) { r.adaptedTower() }),
 		"stale":  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1

@@ -15,18 +15,18 @@ func trainChecks() []check {
 
 // towerChecks checks what cannot learn together with the vision tower.
 func towerChecks() []check {
-	adapters := func(key string, rank func(r *Run) int) check {
+	dropout := func(key string, lora func(r *Run) LoRA) check {
 		return check{[]string{"model.vision", key}, func(r *Run) (string, string) {
-			if r.Model.TrainsTower() && rank(r) > 0 {
-				return "model.vision: trained needs all weights, but " + key + " trains adapters on weights that do " +
-					"not change", "model.vision: frozen, or " + key + ": 0"
+			if l := lora(r); r.Model.TrainsTower() && l.Rank > 0 && l.Dropout > 0 {
+				return "model.vision: trained, but adapters on the vision tower have no dropout, and " + key +
+					" is not 0", key + ": 0, or model.vision: frozen"
 			}
 			return "", ""
 		}}
 	}
 	return []check{
-		adapters("train.lora.rank", func(r *Run) int { return r.Train.LoRA.Rank }),
-		adapters("prefer.lora.rank", func(r *Run) int { return r.Prefer.LoRA.Rank }),
+		dropout("train.lora.dropout", func(r *Run) LoRA { return r.Train.LoRA }),
+		dropout("prefer.lora.dropout", func(r *Run) LoRA { return r.Prefer.LoRA }),
 		{[]string{"model.vision", "algo.prime.model"}, func(r *Run) (string, string) {
 			if r.Model.TrainsTower() && r.Algo.Prime.HasModel() {
 				return "model.vision: trained, but the process reward model of another folder reads text alone",

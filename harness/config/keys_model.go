@@ -191,18 +191,24 @@ func aboutModel(path string) string {
 `
 	case "model.vision":
 		return `
-  frozen trains the language model alone. trained trains all weights of the tower, too,
-  the maps into the language model among them, in sft, prefer and train. The policy, the
-  critic and a process reward model have a tower each. What the run writes and evaluates
-  has the trained tower.
+  frozen trains the language model alone. trained trains the tower, too, the maps into the
+  language model included, in sft, prefer and train: all of its weights, or adapters on its
+  linear maps where the language model has adapters (train.lora, prefer.lora). The policy,
+  the critic and a process reward model have a tower, or adapters on it, each. What the run
+  writes and evaluates has the trained tower.
 
       --set model.base=hub:Qwen/Qwen2.5-VL-3B-Instruct@main --set model.vision=trained
 
   It takes 16 bytes a weight of the tower more (float32 weights, gradients and AdamW's
-  moments), for each model that learns, and the activations of one image: exp run
-  --dry-run says how many. An update takes about 3 passes more over each image. The
-  optimizer and its learning rate are the language model's. Not with adapters (train.lora,
-  prefer.lora), and not with reward_model, which reads text alone.
+  moments), for each model that learns, or a weight of its adapters, and the activations of
+  one image: exp run --dry-run says how many. An update takes about 3 passes more over each
+  image. The optimizer and its learning rate are the language model's. Not with
+  reward_model, which reads text alone.
+
+  With adapters, targets name maps of the language model and of the tower alike, by the last
+  parts of their names, and all names all of both. The tower of Qwen2.5-VL has qkv, proj,
+  gate_proj, up_proj, down_proj, 0 and 2 (of merger.mlp). The map from pixels has none. Its
+  adapters have no dropout: train.lora.dropout must be 0.
 `
 	case "model.part":
 		return `

@@ -141,7 +141,8 @@ func loraKeys() []Key {
 			Help: "linear layers with an adapter: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, in " +
 				"linear attention in_proj_qkv, in_proj_z, in_proj_b, in_proj_a and out_proj (in OLMo Hybrid g_proj, " +
 				"b_proj and a_proj), in latent attention q_a_proj, q_b_proj, kv_a_proj_with_mqa and kv_b_proj, in " +
-				"LFM2 also in_proj, out_proj, w1, w2 and w3; or all. Experts and their routers have none"},
+				"LFM2 also in_proj, out_proj, w1, w2 and w3; with model.vision: trained also the vision tower's, " +
+				"such as qkv, proj, fc1 and fc2; or all. Experts and their routers have none"},
 		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
 			Help: "dropout on the adapters' input, in updates"},
 	})...)

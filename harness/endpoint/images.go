@@ -36,8 +36,8 @@ func (x *Model) openImages(c *config.Run, be kernels.Backend) (err error) {
 		return err
 	}
 	x.gallery.Keep(mostFiles, fileRoom)
-	x.m.SetImages(x.gallery)
-	return nil
+	x.view, err = stage.ShowAdapted(x.m, x.gallery, x.tower, featureRoom)
+	return err
 }
 
 // imageNeeds returns the parts of the memory that reading images takes.
@@ -45,9 +45,7 @@ func imageNeeds(c *config.Run, arch model.Config) (list []forecast.Part) {
 	if !arch.ReadsImages() {
 		return nil
 	}
-	weights, image := stage.TowerBytes(c, c.Data.MaxPromptTokens)
-	list = append(list, forecast.Part{Name: "vision tower", Bytes: weights},
-		forecast.Part{Name: "activations of an image", Bytes: image})
+	list = forecast.TowerParts(c, arch)
 	if !device.UsesGPU(c) {
 		list = append(list, forecast.Part{Name: "images", Bytes: featureRoom + fileRoom})
 	}

@@ -43,6 +43,7 @@ type Model struct {
 
 	gallery  *vision.Gallery // nil: the model reads text alone
 	tower    *vision.Tower
+	view     *vision.View // of adapters on the tower; nil: none
 	pictures picture.Settings
 
 	asks   chan *generate.Ask
@@ -158,6 +159,9 @@ func (x *Model) Close() {
 // free frees the weights.
 func (x *Model) free() {
 	x.m.Close()
+	if x.view != nil {
+		x.view.Close()
+	}
 	if x.tower != nil {
 		x.tower.Close()
 	}

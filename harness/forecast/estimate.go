@@ -58,6 +58,8 @@ type Estimate struct {
 	Sampled     int `json:"sampled_per_step"`
 	Tokens      int `json:"tokens_per_step"` // prompts and completions trained on, at full length
 	Updates     int `json:"updates_per_step"`
+	// Images is the work of vision towers in a training step; nil without any. Show sets it.
+	Images *ImageWork `json:"images,omitempty"`
 
 	onGPU       bool  // Memory is a GPU's
 	deviceBytes int64 // memory of Device

@@ -6,6 +6,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/harness/stage"
+	"exp/kernels"
 	"exp/train"
 	"exp/train/model"
 )
@@ -14,12 +15,13 @@ import (
 const (
 	towerPart  = "vision tower"
 	towersPart = "vision towers: copies of weights" // of towers that learn
+	adaptPart  = "vision tower: copies of adapters"
 	imagePart  = "activations of an image"
 )
 
 // Show corrects the plan of a run by what its data shows, which prompts say: stages whose data shows no image load no
-// tower, and the others keep features of images in the machine's memory. Placements do not change: they are the same
-// before the data is read.
+// tower, and the others keep features of images in the machine's memory and compute them in some time. Placements do
+// not change: they are the same before the data is read.
 func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 	arch, err := architectureOf(c, prompts.Tokens)
 	if err != nil || !arch.ReadsImages() {
@@ -41,16 +43,24 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 	}
 	learns := c.Data.Train.Source != config.None
 	if learns {
-		e.Memory, e.SamplerMemory = withTower(c, e.Memory, played), withTower(c, e.SamplerMemory, played)
+		train := towerAdapters(config.Train, c, arch)
+		e.Memory = withTower(c, train, e.Memory, played)
+		e.SamplerMemory = withTower(c, train, e.SamplerMemory, played)
 	} else if !asksSuites(c) { // Memory is an evaluation's, or the one of a stage that learns first
-		e.Memory = withTower(c, e.Memory, played, taught, preferred)
+		kind := config.EvalGen
+		if len(c.Eval.Final.Suites) == 0 && c.Prefer.Steps > 0 {
+			kind = config.Prefer
+		}
+		e.Memory = withTower(c, towerAdapters(kind, c, arch), e.Memory, played, taught, preferred)
 	}
-	e.SFTMemory, e.PreferMemory = withTower(c, e.SFTMemory, taught), withTower(c, e.PreferMemory, preferred)
+	e.SFTMemory = withTower(c, nil, e.SFTMemory, taught)
+	e.PreferMemory = withTower(c, towerAdapters(config.Prefer, c, arch), e.PreferMemory, preferred)
 	if e.Rating != nil {
-		e.Rating.Memory = withTower(c, e.Rating.Memory, played)
+		e.Rating.Memory = withTower(c, towerAdapters(config.PassRate, c, arch), e.Rating.Memory, played)
 	}
 	read := reading(c)
 	if learns {
+		e.showWork(c, arch, problems)
 		n := drawn(c)
 		if played != problems {
 			n = 0
@@ -82,10 +92,63 @@ func brought(c *config.Run, arch model.Config, problems *prompt.ImagePlan) *prom
 	return &x
 }
 
+// towerAdapters returns the adapters of a stage's models if some are on the vision tower, else nil.
+func towerAdapters(kind config.Stage, c *config.Run, arch model.Config) (a *model.Adapters) {
+	switch kind {
+	case config.Train:
+		a = stage.WithAdapters(model.Heads{}, c, arch).Adapters
+	case config.Prefer:
+		a = stage.PreferHeads(c, arch).Adapters
+	case config.EvalGen, config.PassRate:
+		a, _ = stage.StartAdapters(c, arch) // the plan says why they cannot be read
+	}
+	if a == nil || len(a.Tower) == 0 {
+		return nil
+	}
+	return a
+}
+
+// addAdaptedTower adds the memory of a frozen vision tower with adapters a of the stage's models, whose adapters are
+// counted with their arenas.
+func (p *parts) addAdaptedTower(kind config.Stage, c *config.Run, a *model.Adapters, tokens int, w stage.Crew) {
+	weights, _ := stage.TowerBytes(c, tokens)
+	if frozenType(kind, c) == kernels.F32 {
+		weights = stage.FloatTowerBytes(c)
+	}
+	learns := w.Learns && (kind == config.Train || kind == config.Prefer)
+	copies, image := stage.AdaptedTowerBytes(c, a, tokens, learns, copiesOf(c))
+	var needs train.Needs
+	if kind == config.Train {
+		needs, _ = policyOf(c)
+	}
+	towers := int64(0)
+	for _, held := range []bool{true, learns && needs.Critic, learns && needs.Process,
+		needs.Reference && c.Model.HasAdapter()} {
+		if held {
+			towers += copies
+		}
+	}
+	p.add(towerPart, int(weights))
+	p.add(adaptPart, int(towers))
+	p.add(imagePart, int(image))
+}
+
+// TowerParts returns the parts of the memory that reading images takes on a device where a model of architecture arch
+// samples.
+func TowerParts(c *config.Run, arch model.Config) []Part {
+	var p parts
+	p.addTower(config.EvalGen, c, arch, longestOf(config.EvalGen, c, arch), stage.Everyone(c, 1))
+	return p
+}
+
 // addTower adds the memory of vision towers in a stage: all models share a frozen one; each has its own if it learns,
 // and then its weights and gradients are counted with the model's arena.
-func (p *parts) addTower(kind config.Stage, c *config.Run, longest int, w stage.Crew) {
+func (p *parts) addTower(kind config.Stage, c *config.Run, arch model.Config, longest int, w stage.Crew) {
 	tokens := mostImageTokens(kind, c, longest)
+	if a := towerAdapters(kind, c, arch); a != nil {
+		p.addAdaptedTower(kind, c, a, tokens, w)
+		return
+	}
 	frozen, image := stage.TowerBytes(c, tokens)
 	if !c.Model.TrainsTower() || kind == config.EvalGen || kind == config.PassRate {
 		p.add(towerPart, int(frozen))
@@ -113,8 +176,9 @@ func (p *parts) addTower(kind config.Stage, c *config.Run, longest int, w stage.
 	p.add(imagePart, int(image))
 }
 
-// withTower returns parts of memory with the tower's for the largest image that data shows; without it if none does.
-func withTower(c *config.Run, list []Part, data ...*prompt.ImagePlan) []Part {
+// withTower returns parts of memory with the tower's for the largest image that data shows; without it if none does. a
+// are adapters on the tower, nil if there are none.
+func withTower(c *config.Run, a *model.Adapters, list []Part, data ...*prompt.ImagePlan) []Part {
 	most := 0
 	for _, x := range data {
 		if x != nil {
@@ -124,13 +188,15 @@ func withTower(c *config.Run, list []Part, data ...*prompt.ImagePlan) []Part {
 	list = slices.Clone(list)
 	if most == 0 {
 		return slices.DeleteFunc(list, func(p Part) bool {
-			return slices.Contains([]string{towerPart, towersPart, imagePart}, p.Name)
+			return slices.Contains([]string{towerPart, towersPart, adaptPart, imagePart}, p.Name)
 		})
 	}
 	learns := slices.ContainsFunc(list, func(p Part) bool { return p.Name == towersPart })
 	for i := range list {
 		switch {
 		case list[i].Name != imagePart:
+		case a != nil:
+			_, list[i].Bytes = stage.AdaptedTowerBytes(c, a, most, c.Model.TrainsTower(), nil)
 		case learns:
 			_, list[i].Bytes = stage.LearningTowerBytes(c, most, nil)
 		default:

@@ -31,7 +31,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	at stage.Placement) (device, host []Part) {
 	var tower parts
 	if mayShowImages(kind, c) {
-		tower.addTower(kind, c, longest, w)
+		tower.addTower(kind, c, arch, longest, w)
 	}
 	if kind == config.EvalGen {
 		return append(evalMemory(c, arch, longest, at), tower...), nil

@@ -35,6 +35,7 @@ func (e *Estimate) Text(indent string) string {
 	}
 	add("         a step   %s%s, up to %s tokens, %s", quantity.Plural(e.Completions, "completion"), more,
 		quantity.Count(int64(e.Tokens)), quantity.Plural(e.Updates, "update"))
+	e.imageText(add)
 	if n := e.FirstValues; n > 0 {
 		add("         before   %s of every problem, for its first value (algo.spo.first)",
 			quantity.Plural(n, "completion"))

@@ -53,7 +53,11 @@ func (f Folder) from(be kernels.Backend, c model.Config, t *checkpoint.Tensors) 
 	}
 	heads, load := model.Heads{LM: true}, func(*model.Model) error { return nil }
 	if f.Adapter != "" {
-		a, err := checkpoint.ReadAdapters(f.Adapter, c)
+		with, err := checkpoint.WithTowerMaps(c, f.Dir)
+		if err != nil {
+			return nil, err
+		}
+		a, err := checkpoint.ReadAdapters(f.Adapter, with)
 		if err != nil {
 			return nil, err
 		}

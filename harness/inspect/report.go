@@ -164,6 +164,8 @@ func (r *Report) addAdapter(d *checkpoint.Description, path string) error {
 	config := &d.Config
 	if !d.Known {
 		config = nil
+	} else if c, err := checkpoint.WithTowerMaps(d.Config, d.Path); err == nil { // Reasons have the error
+		config = &c
 	}
 	x, err := checkpoint.DescribeAdapters(path, config)
 	if err != nil {

@@ -178,6 +178,9 @@ func (p *Prompter) NoteImages(problems []rollout.Problem) {
 	for i := range problems {
 		p.countImages(&p.shown, problems[i].Images)
 	}
+	if p.noted += len(problems); p.shown != nil {
+		p.shown.Rows = p.noted
+	}
 }
 
 // countImages adds images to a plan, and makes it for the first.
@@ -226,6 +229,7 @@ type ImagePlan struct {
 	Tokens    int `json:"tokens"`           // of all
 	Most      int `json:"most"`             // of one
 	Row       int `json:"row"`              // most images of one problem or row
+	Rows      int `json:"rows,omitempty"`   // problems, with images and without; 0: not known
 	Different int `json:"different_tokens"` // of different images
 }
 

@@ -98,7 +98,7 @@ func TestImagePrompts(t *testing.T) {
 		t.Errorf("between tokens %v, %v; want %v", got, err, want)
 	}
 	p.NoteImages([]rollout.Problem{*q, *shows("<image>", large)})
-	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6, Row: 2, Different: 8}) {
+	if got := p.Plan().Images; got == nil || *got != (ImagePlan{Images: 3, Tokens: 14, Most: 6, Row: 2, Rows: 2, Different: 8}) {
 		t.Errorf("plan %+v", got)
 	}
 }

@@ -54,6 +54,7 @@ type Prompter struct {
 	// show returns the tokens of an image; nil: prompts repeat the pad.
 	show   func(rollout.Picture) (model.Image, error)
 	shown  *ImagePlan           // of the files that the plan read; nil: no images
+	noted  int                  // problems of these files
 	seen   map[seenImage]bool   // that plans have counted
 	folder func() *promptFolder // opens it once; nil: none
 	// ownTools and lostTools are of the files that the plan read: see Plan.

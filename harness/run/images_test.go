@@ -32,8 +32,8 @@ func imageSets(dir, data string, more ...string) []string {
 		"rollout.max_new_tokens=8", "eval.final.max_new_tokens=8", "eval.final.n=2", "store.samples.train=all"), more...)
 }
 
-// Adapters are trained on problems that show images, and all weights are: what the sampler draws has the trainer's bits
-// (every step checks it), the record verifies, and texts of the record name the images.
+// Adapters are trained on problems that show images, and all weights are: what the sampler draws has the trainer's
+// bits (every step checks it), the record verifies, and texts of the record name the images.
 func TestImages(t *testing.T) {
 	l := newLab(t)
 	dir, data := pictureFolder(t), squares(t)
@@ -290,7 +290,7 @@ func TestImagesRefused(t *testing.T) {
 	_, pairs := taughtSquares(t, data)
 	for _, tt := range []struct{ set, want string }{
 		{"model.part=text", "it shows an image, and the model reads text alone"},
-		{"model.vision=trained", "model.vision: trained needs all weights, but train.lora.rank trains adapters"},
+		{"model.vision=trained", "adapters on the vision tower have no dropout, and train.lora.dropout is not 0"},
 		{"data.chat=none", "name a template: data.chat"},
 		{"algo={kind: grpo, kl: {loss_coef: 0.1}, reference: " + dir + "}", "a teacher reads text alone, and problems show images"},
 		{"data.image_max_pixels=30", "max_pixels: 30 is less than min_pixels, 64"},

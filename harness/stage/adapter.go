@@ -55,11 +55,30 @@ func StartAdapters(c *config.Run, arch model.Config) (*model.Adapters, error) {
 	if u := useOfAdapter(c); u == noAdapter || u == foldedIn {
 		return nil, nil
 	}
-	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	a, err := readAdapters(c, arch)
 	if err != nil {
 		return nil, err
 	}
 	return &a.Shape, nil
+}
+
+// readAdapters reads model.adapter, whose adapters may be on the vision tower of model.base, too.
+func readAdapters(c *config.Run, arch model.Config) (*checkpoint.Adapters, error) {
+	arch, err := checkpoint.WithTowerMaps(arch, c.Model.Base)
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.ReadAdapters(c.Model.Adapter, arch)
+}
+
+// foldsTower reports whether a run folds adapters into a vision tower that learns.
+func foldsTower(c *config.Run) bool {
+	arch, err := ReadArchitecture(c)
+	if err != nil || !FoldsAdapter(c) {
+		return false
+	}
+	a, err := readAdapters(c, arch)
+	return err == nil && len(a.Shape.Tower) > 0
 }
 
 // adapterDigest returns the digest of a folder of adapters as a model computes them: their places,
@@ -86,7 +105,7 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 	if !c.Model.HasAdapter() {
 		return d
 	}
-	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	a, err := readAdapters(c, arch)
 	if err == nil {
 		d, err = adapterDigest(a, false)
 	}
@@ -95,14 +114,23 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 			"layout is needed: adapter_config.json and adapter_model.safetensors")
 		return d
 	}
+	if FoldsAdapter(c) && len(a.Shape.Tower) > 0 && !c.Model.TrainsTower() {
+		bad("model.adapter", config.CodeConflict, fmt.Sprintf("%q has adapters on the vision tower, but "+
+			"model.vision: frozen leaves the tower as it is, and nothing else computes adapters where all weights "+
+			"learn", c.Model.Adapter), "model.vision: trained folds them in; train.lora goes on with them")
+	}
 	if useOfAdapter(c) != goneOnWith {
 		return d
 	}
 	want := WithAdapters(model.Heads{}, c, arch).Adapters
 	if what := otherShape(a, want); what != "" {
-		help := fmt.Sprintf("to go on with them: train.lora: {rank: %d, alpha: %v, targets: [%s]}; or fold them into "+
+		help := fmt.Sprintf("train.lora: {rank: %d, alpha: %v, targets: [%s]}; or fold them into "+
 			"the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder with both",
-			a.Shape.Rank, a.Shape.Alpha, strings.Join(a.Shape.Targets, ", "))
+			a.Shape.Rank, a.Shape.Alpha, strings.Join(targetsOf(a.Shape), ", "))
+		if len(a.Shape.Tower) > 0 {
+			help = "model.vision: trained and " + help
+		}
+		help = "to go on with them: " + help
 		if !a.Uniform {
 			help = "fold them into the base first: a run with train.steps=0 and train.lora.rank=0 leaves a folder " +
 				"with both, to train adapters on"
@@ -111,6 +139,17 @@ func checkStartAdapter(c *config.Run, arch model.Config, bad func(key, code, mes
 			c.Model.Adapter, what), help)
 	}
 	return d
+}
+
+// targetsOf returns what train.lora.targets calls the maps of adapters.
+func targetsOf(a model.Adapters) []string {
+	list := slices.Clone(a.Targets)
+	for _, t := range a.Tower {
+		if !slices.Contains(list, t.Target()) {
+			list = append(list, t.Target())
+		}
+	}
+	return list
 }
 
 // otherShape says how adapters differ from those to train; "" if they do not.
@@ -124,6 +163,11 @@ func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
 	case math.Abs(a.Shape.Scale()/want.Scale()-1) > 1e-9:
 		return fmt.Sprintf("they are multiplied by alpha/rank = %v, train.lora.alpha/rank is %v", a.Shape.Scale(),
 			want.Scale())
+	case len(a.Shape.Tower) > 0 && len(want.Tower) == 0:
+		return "they are on the vision tower, too, which model.vision: frozen leaves as it is"
+	case !slices.Equal(a.Shape.Tower, want.Tower):
+		return fmt.Sprintf("they are on %d maps of the vision tower, train.lora.targets names %d", len(a.Shape.Tower),
+			len(want.Tower))
 	case !slices.Equal(a.Shape.Targets, slices.Compact(have)):
 		return fmt.Sprintf("they are on %s, train.lora.targets are %s", strings.Join(a.Shape.Targets, ", "),
 			strings.Join(have, ", "))
@@ -206,7 +250,7 @@ func (e *Env) readStartAdapter() (*checkpoint.Adapters, error) {
 	if err != nil {
 		return nil, err
 	}
-	return checkpoint.ReadAdapters(e.run().Model.Adapter, arch)
+	return readAdapters(e.run(), arch)
 }
 
 // foldStart adds the run's adapters to the weights of m.
@@ -278,7 +322,7 @@ func StartNotes(c *config.Run) (list []string) {
 	if !c.Model.HasAdapter() {
 		return list
 	}
-	a, err := checkpoint.ReadAdapters(c.Model.Adapter, arch)
+	a, err := readAdapters(c, arch)
 	if err != nil {
 		return list
 	}
@@ -288,8 +332,11 @@ func StartNotes(c *config.Run) (list []string) {
 		foldedIn: "folded into the weights of model.base before training; the reference policy starts from the " +
 			"folded weights too",
 	}[useOfAdapter(c)]
-	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank,
-		strings.Join(a.Shape.Targets, ", "), what))
+	on := strings.Join(a.Shape.Targets, ", ")
+	if n := len(a.Shape.Tower); n > 0 {
+		on += fmt.Sprintf(" and %d maps of the vision tower", n)
+	}
+	list = append(list, fmt.Sprintf("adapter %s (rank %d on %s): %s", c.Model.Adapter, a.Shape.Rank, on, what))
 	for _, name := range []string{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"} {
 		if _, err := os.Stat(filepath.Join(c.Model.Adapter, name)); err == nil {
 			return append(list, fmt.Sprintf("the adapter's folder has its own %s, which is not read: tokenizer and "+

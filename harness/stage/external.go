@@ -169,8 +169,18 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	if h.Adapters == nil {
 		return
 	}
-	if err := h.Adapters.Validate(arch); err != nil {
-		bad("train.lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+	checkMaps(c, "train.lora.targets", h.Adapters, arch, bad)
+}
+
+// checkMaps tells bad why a model of architecture arch cannot have adapters that a key names.
+func checkMaps(c *config.Run, key string, a *model.Adapters, arch model.Config,
+	bad func(key, code, message, help string)) {
+	if err := a.Validate(arch); err != nil {
+		bad(key, config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+	} else if c.Model.TrainsTower() && arch.ReadsImages() && len(a.Tower) == 0 {
+		bad(key, config.CodeConflict, "model.vision: trained puts adapters on the vision tower, too, and none of "+
+			"these is a linear map of it; they are "+strings.Join(arch.TowerTargets(), ", "),
+			"model.vision: frozen, or name some of them; all names all")
 	}
 }
 
@@ -180,11 +190,8 @@ func checkFoldedAdapters(c *config.Run, arch model.Config, bad func(key, code, m
 		block string
 		heads model.Heads
 	}{{"reward_model", RewardModelHeads(c, arch)}, {"prefer", PreferHeads(c, arch)}} {
-		if x.heads.Adapters == nil {
-			continue
-		}
-		if err := x.heads.Adapters.Validate(arch); err != nil {
-			bad(x.block+".lora.targets", config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
+		if x.heads.Adapters != nil {
+			checkMaps(c, x.block+".lora.targets", x.heads.Adapters, arch, bad)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -34,8 +33,9 @@ const OwnTowers = 4
 // before any episode is played, so no agent changes them.
 type gallery struct {
 	*vision.Gallery
-	tower *vision.Tower  // of all models; nil: each has its own
-	views []*vision.View // of those models
+	tower *vision.Tower  // of all models that have no adapters on it; nil: each has its own
+	base  *vision.Tower  // of a run that trains the tower: as the stage found it, with which models share weights
+	views []*vision.View // of models with towers, or adapters, of their own
 	album *blob.Album
 	blobs *blob.Dir // where images that agents bring are kept, each once
 	vocab int32
@@ -54,8 +54,10 @@ func (g *gallery) close() {
 	for _, v := range g.views {
 		v.Close()
 	}
-	if g.tower != nil {
-		g.tower.Close()
+	for _, t := range []*vision.Tower{g.tower, g.base} {
+		if t != nil {
+			t.Close()
+		}
 	}
 	if g.album != nil {
 		_ = g.album.Close() // only read
@@ -275,76 +277,6 @@ func (e *Env) showsBrought() func(rollout.Picture) (model.Image, error) {
 	return nil
 }
 
-// TowerBytes returns the memory of the vision tower, which a stage loads if its data shows images: of its weights, and
-// of the largest image, which has at most so many tokens. Both are 0 for a model of text alone, and for one that
-// cannot be read, which the plan reports.
-func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
-	if !ReadsImages(c) {
-		return 0, 0
-	}
-	settings, err := PictureSettings(c)
-	if err != nil {
-		return 0, 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
-		return 0, 0
-	}
-	t, err := checkpoint.OpenTower(c.Model.Base)
-	if err != nil {
-		return 0, 0
-	}
-	defer t.Close()
-	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
-	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
-}
-
-// shown gives a model the images of the stage's problems, if there are any. Where the tower learns, each model has its
-// own: the weights in its arena or, of a frozen model, those in t. On an error it closes the model.
-func (e *Env) shown(m *model.Model, t *checkpoint.Tensors) (*model.Model, error) {
-	g, ok := e.images.(*gallery)
-	if !ok || g.tower != nil {
-		if e.images != nil {
-			m.SetImages(e.images)
-		}
-		return m, nil
-	}
-	var tower *vision.Tower
-	var err error
-	if m.HoldsTower() {
-		tower, err = checkpoint.TowerOf(e.alone(), e.run().Model.Base, m)
-	} else {
-		tower, err = t.LoadTower(e.alone(), e.run().Model.Base)
-	}
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	v := g.View(tower, ImageRoom/OwnTowers)
-	g.views = append(g.views, v)
-	m.SetImages(v)
-	return m, nil
-}
-
-// LearningTowerBytes returns the memory that a vision tower takes if it learns: copies of its weights, whose lengths
-// packed returns, and the forward and backward pass of the largest image, which has at most so many tokens. The
-// model's arena has its weights and gradients. Both are 0 where TowerBytes' are.
-func LearningTowerBytes(c *config.Run, tokens int, packed model.PackedLen) (copies, image int64) {
-	if !ReadsImages(c) {
-		return 0, 0
-	}
-	settings, err := PictureSettings(c)
-	if err != nil {
-		return 0, 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
-		return 0, 0
-	}
-	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
-	return tower.LearningWeightBytes(packed, Operand(c)), tower.LearningBytes(kernels.F32, Operand(c), patches)
-}
-
 // ReadsImages reports whether the run's model is one of text and images.
 func ReadsImages(c *config.Run) bool {
 	if c.Model.Init != "pretrained" {
@@ -425,36 +357,6 @@ func hasTokens(tok tokenizer.Tokenizer, list ...string) error {
 	return nil
 }
 
-// visionDigest covers the vision tower of model.base and how its folder says to read images; zero for a model of text
-// alone. It trusts the cache for unchanged files, unless reread.
-func visionDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
-	if !ReadsImages(c) {
-		return d, nil
-	}
-	tower, settings, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
-		return d, err
-	}
-	t, err := checkpoint.OpenTower(c.Model.Base)
-	if err != nil {
-		return d, err
-	}
-	defer t.Close()
-	weights, err := tensorsDigest(t, reread)
-	if err != nil {
-		return d, err
-	}
-	of := map[string]any{"weights": weights}
-	for name, v := range map[string]any{"tower": tower, "settings": settings} {
-		text, err := json.Marshal(v)
-		if err != nil {
-			return d, err
-		}
-		of[name] = string(text)
-	}
-	return ident.Hash("exp/vision/1", of)
-}
-
 // images sets the digest of what reads images and whether there are some, and tells bad what a run whose problems show
 // some cannot do. p is nil if prompts are broken.
 func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code, message, help string)) {
@@ -475,18 +377,6 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 	if key, what := readsText(c); key != "" {
 		bad(key, config.CodeConflict, what+" reads text alone, and problems show images", "data.image_key: none "+
 			"leaves the images out")
-	}
-}
-
-// tower tells bad why the run cannot train its vision tower.
-func (x *External) tower(c *config.Run, bad func(key, code, message, help string)) {
-	switch {
-	case !ReadsImages(c):
-		bad("model.vision", config.CodeConflict, "model.vision: trained, but the model of model.base reads text alone",
-			"model.vision: frozen")
-	case !x.Images && !AgentsBring(c):
-		bad("model.vision", config.CodeConflict, "model.vision: trained, but nothing that the run learns from shows "+
-			"images", "model.vision: frozen")
 	}
 }
 

@@ -330,6 +330,9 @@ func (e *Env) loader(in Inputs, owned *closers) (load func(h model.Heads, traina
 		return nil, err
 	}
 	owned.add(base.Close)
+	if err := e.openTower(t); err != nil {
+		return nil, err
+	}
 	return func(h model.Heads, trainable bool, part string) (*model.Model, error) {
 		if part != referencePart || adapted {
 			h = WithAdapters(h, e.run(), base.Config)
@@ -338,7 +341,7 @@ func (e *Env) loader(in Inputs, owned *closers) (load func(h model.Heads, traina
 		if err != nil {
 			return nil, err
 		}
-		if m, err = e.shown(m, nil); err != nil { // adapters leave the tower frozen
+		if m, err = e.shown(m, nil); err != nil {
 			return nil, err
 		}
 		owned.add(m.Close)

@@ -107,6 +107,10 @@ func (e *Env) startModel(in Inputs, h model.Heads, seed func(label string) uint6
 	}
 	m.OwnBackbone()
 	m.Init(seed)
+	if err := e.openTower(t); err != nil {
+		m.Close()
+		return nil, err
+	}
 	return e.shown(m, nil)
 }
 

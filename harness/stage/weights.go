@@ -3,6 +3,7 @@ package stage
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -206,6 +207,12 @@ func (e *Env) frozenModel(t *checkpoint.Tensors, h model.Heads, adapted bool) (*
 		return nil, err
 	}
 	m.OwnBackbone()
+	if m.AdaptsTower() {
+		if err := e.openTower(t); err != nil {
+			m.Close()
+			return nil, err
+		}
+	}
 	return e.shown(m, t)
 }
 
@@ -233,13 +240,28 @@ func RewardModelHeads(c *config.Run, arch model.Config) model.Heads {
 	return adaptedBy(c.RewardModel.LoRA, model.Heads{Score: true}, arch)
 }
 
+// adaptedBy returns h with adapters on the linear maps that targets name: the language model's and, if the vision
+// tower learns, the tower's.
 func adaptedBy(l config.LoRA, h model.Heads, arch model.Config) model.Heads {
 	if l.Rank == 0 {
 		return h
 	}
-	h.Adapters = &model.Adapters{Rank: l.Rank, Alpha: l.Alpha, Targets: l.Targets, Dropout: l.Dropout}
+	a := &model.Adapters{Rank: l.Rank, Alpha: l.Alpha, Dropout: l.Dropout}
+	h.Adapters = a
 	if slices.Contains(l.Targets, config.AllTargets) {
-		h.Adapters.Targets = arch.AdapterTargets()
+		a.Targets, a.Tower = arch.AdapterTargets(), arch.TowerMaps()
+		return h
+	}
+	ofTower := map[string]bool{}
+	for _, t := range arch.TowerMaps() {
+		if slices.Contains(l.Targets, t.Target()) {
+			a.Tower, ofTower[t.Target()] = append(a.Tower, t), true
+		}
+	}
+	for _, target := range l.Targets {
+		if !ofTower[target] || slices.Contains(arch.AdapterTargets(), target) {
+			a.Targets = append(a.Targets, target)
+		}
 	}
 	return h
 }
@@ -323,4 +345,75 @@ func (e *Env) randomWeights() (Output, error) {
 	defer m.Close()
 	m.Init(seedFunc(e.run().Model.Seed))
 	return e.putWeights(checkpoint.Weights(e.Backend, m, checkpoint.Plain))
+}
+
+// ReadArchitecture returns the architecture of the part of model.base that model.part
+// selects.
+func ReadArchitecture(c *config.Run) (model.Config, error) {
+	if checkpoint.IsAdapterFolder(c.Model.Base) {
+		return model.Config{}, fmt.Errorf("%s holds LoRA adapters (PEFT), not a model: name it in model.adapter, and "+
+			"the model's folder in model.base", c.Model.Base)
+	}
+	read := checkpoint.ReadConfig
+	switch c.Model.Part {
+	case config.PartText:
+		read = checkpoint.ReadTextConfig
+	case config.PartImages:
+		read = checkpoint.ReadImageConfig
+	}
+	arch, err := read(c.Model.Base)
+	if err == nil && c.Model.TrainsTower() && arch.ReadsImages() { // else External says so
+		arch.Tower, err = checkpoint.TowerLayout(c.Model.Base)
+	}
+	return arch, err
+}
+
+// architectureDigest covers what the model computes from its weights: rotary base, epsilon, window and so on. The
+// vision tower has a digest of its own.
+func architectureDigest(arch model.Config) (ident.Digest, error) {
+	text, err := json.Marshal(arch.WithoutTower())
+	if err != nil {
+		return ident.Digest{}, err
+	}
+	return ident.Hash("exp/architecture/1", map[string]any{"config": string(text)})
+}
+
+// OpenModel opens the weights of model.base, restricted to model.part. If the vision tower learns, its weights are
+// there, too.
+func OpenModel(c *config.Run) (*checkpoint.Tensors, error) {
+	if c.Model.TrainsTower() {
+		return checkpoint.OpenWithTower(c.Model.Base)
+	}
+	return openLanguageModel(c)
+}
+
+// openLanguageModel is OpenModel without a vision tower.
+func openLanguageModel(c *config.Run) (*checkpoint.Tensors, error) {
+	if c.Model.Part == config.PartText {
+		return checkpoint.OpenTextFolder(c.Model.Base)
+	}
+	return checkpoint.OpenFolder(c.Model.Base)
+}
+
+// modelDigest returns the digest of the weights of model.base without a vision tower, which has visionDigest. It
+// trusts the cache for unchanged files, unless reread.
+func modelDigest(c *config.Run, reread bool) (d ident.Digest, err error) {
+	t, err := openLanguageModel(c)
+	if err != nil {
+		return d, err
+	}
+	defer t.Close()
+	return tensorsDigest(t, reread)
+}
+
+// textTypes sets the types of a text part's tensors under the names of that part.
+func textTypes(c *config.Run, o *checkpoint.Origin) error {
+	t, err := OpenModel(c)
+	if err != nil {
+		return err
+	}
+	for _, x := range t.List() {
+		o.DTypes[x.Name] = x.DType
+	}
+	return t.Close()
 }

@@ -29,7 +29,21 @@ func TestVisionTower(t *testing.T) {
 		{"Qwen/Qwen2.5-VL-7B-Instruct data.image_key=images", true, "verl trains the vision tower"},
 		{"models/GLM-4.5V data.image_key=images actor_rollout_ref.actor.freeze_vision_tower=False", true, "take that key out"},
 		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.actor.freeze_vision_tower=True", false, ""},
-		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8", false, "train.lora leaves the vision tower"},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8", true, "verl's adapters are on the linear maps"},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.exclude_modules='.*visual.*'", false, ""},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.actor.freeze_vision_tower=True", false, ""},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.exclude_modules='.*merger.*'", true, "not translated: actor_rollout_ref.model.exclude_modules"},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.exclude_modules=[qkv,up_proj]", true, "not translated: actor_rollout_ref.model.exclude_modules"},
+		{"Qwen/Qwen3-VL-4B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.target_modules=[q_proj,up_proj]", false, ""}, // the tower has other names
+		{"Qwen/Qwen2.5-VL-3B data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.target_modules=[q_proj,up_proj]", true, "verl's adapters are on the linear maps"},
+		{"OpenGVLab/InternVL3-1B-hf data.image_key=images actor_rollout_ref.model.lora_rank=8 " +
+			"actor_rollout_ref.model.target_modules=[q_proj]", true, "verl's adapters are on the linear maps"},
 		{"Qwen/Qwen3-VL-4B", false, ""},
 		{"Qwen/Qwen3-4B data.image_key=images", false, ""},
 		{"me/novelty data.image_key=images", false, ""},

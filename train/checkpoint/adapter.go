@@ -51,20 +51,38 @@ func (x Trained) WriteAdapterTensors(be kernels.Backend, dir, base string) ([]Fi
 	}
 	list = publish(list, sourceTensor, stackedSource, turnedSource, x.Config)
 	targets := slices.Sorted(slices.Values(x.Heads.Adapters.Targets))
-	if x.Config.ReadsImages() {
-		inner := languageModel
-		if name := x.Config.Images.Module; name != "" {
-			inner = backbonePrefix + name + "."
-		}
-		for i := range list {
-			rest := strings.TrimPrefix(list[i].Name, adapterPrefix+backbonePrefix)
-			list[i].Name = adapterPrefix + inner + rest
-		}
-		// Maps of the vision tower may have the same names.
-		return writeAdapters(x.Heads.Adapters, list, dir, base,
-			regexp.QuoteMeta(inner)+`.*\.(`+strings.Join(targets, "|")+")")
+	if !x.Config.ReadsImages() {
+		return writeAdapters(x.Heads.Adapters, list, dir, base, targets)
 	}
-	return writeAdapters(x.Heads.Adapters, list, dir, base, targets)
+	inner := languageModel
+	if name := x.Config.Images.Module; name != "" {
+		inner = backbonePrefix + name + "."
+	}
+	for i := range list {
+		rest := strings.TrimPrefix(list[i].Name, adapterPrefix)
+		if ofTower(rest) {
+			list[i].Name = adapterPrefix + backbonePrefix + rest
+		} else {
+			list[i].Name = adapterPrefix + inner + strings.TrimPrefix(rest, backbonePrefix)
+		}
+	}
+	if len(x.Heads.Adapters.Tower) > 0 { // last parts would also name filters of pixels
+		return writeAdapters(x.Heads.Adapters, list, dir, base, modulesOf(list))
+	}
+	// Maps of the vision tower may have the same names.
+	return writeAdapters(x.Heads.Adapters, list, dir, base,
+		regexp.QuoteMeta(inner)+`.*\.(`+strings.Join(targets, "|")+")")
+}
+
+// modulesOf returns the names of the modules that tensors of adapters are on.
+func modulesOf(list []Source) (names []string) {
+	for _, s := range list {
+		if name, part := mapOf(s.Name); part == 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // What the names of the language model's modules begin with, within a model of text and images: where transformers 5

@@ -52,8 +52,13 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In a model of text and images, the layers of the text part are one level deeper.
+	// In a model of text and images, the layers of the text part are one level deeper, and in transformers 5 the
+	// vision tower, too.
 	err = t.rename(func(name string) (string, bool) {
+		if inner, ok := strings.CutPrefix(name, adapterPrefix); ok && ofTower(inner) {
+			part, _ := towerName(inner)
+			return adapterPrefix + learnedName(part), true
+		}
 		for _, family := range []model.LayerNames{model.NeoXNames, model.GPT2Names} {
 			n, _ := namingOf(family)
 			if strings.HasPrefix(name, adapterPrefix+n.layers) {
@@ -74,7 +79,8 @@ func OpenAdapterFile(dir string) (*Tensors, error) {
 const adapterPrefix = "base_model.model."
 
 // ReadAdapters reads the settings and the headers of a folder of adapters for a model of
-// configuration c. It returns a *ConfigError that lists everything unsupported.
+// configuration c, which has the maps of the vision tower if adapters may be on it
+// (WithTowerMaps). It returns a *ConfigError that lists everything unsupported.
 func ReadAdapters(dir string, c model.Config) (*Adapters, error) {
 	set, err := readAdapterSettings(dir)
 	if err != nil {
@@ -123,7 +129,7 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 		if rank < 1 || rank > maxRank || rank != set.rank && !set.ranks {
 			misfits = append(misfits, fmt.Sprintf("%s has rank %d, r is %d", x.Name, rank, set.rank))
 		}
-		a.maps[name] = adapterPair{rank, set.scale(name, max(rank, 1))}
+		a.maps[name] = adapterPair{rank, set.scale(moduleName(name), max(rank, 1))}
 	}
 	for _, name := range sortedKeys(half) {
 		if half[name] != 2 {
@@ -150,7 +156,7 @@ func (a *Adapters) gather(set *adapterSettings, t *Tensors) {
 func (a *Adapters) possible() map[string][2]int {
 	all := map[string][2]int{}
 	layout, _ := model.AdapterLayout(a.config, model.Heads{}, &model.Adapters{Rank: 1, Alpha: 1,
-		Targets: a.config.AdapterTargets()})
+		Targets: a.config.AdapterTargets(), Tower: a.config.TowerMaps()})
 	for _, t := range layout {
 		name, part := mapOf(t.Name)
 		dims := all[name]
@@ -175,6 +181,15 @@ func mapOf(tensor string) (name string, part int) {
 	return name, -1
 }
 
+// moduleName returns the name of a linear map that patterns of adapter_config.json match: the vision tower's are those
+// of transformers 5.
+func moduleName(name string) string {
+	if ofTower(name) {
+		return backbonePrefix + name
+	}
+	return name
+}
+
 // firstOf lists the first few texts and counts the rest.
 func firstOf(list []string) string {
 	const most = 3
@@ -190,17 +205,22 @@ func (a *Adapters) shape(set *adapterSettings, possible map[string][2]int) {
 	s := model.Adapters{Dropout: set.dropout}
 	for _, name := range sortedKeys(a.maps) {
 		s.Rank = max(s.Rank, a.maps[name].rank)
-		if t := lastPart(name); !slices.Contains(s.Targets, t) {
+		if t := lastPart(name); !ofTower(name) && !slices.Contains(s.Targets, t) {
 			s.Targets = append(s.Targets, t)
 		}
 	}
 	slices.Sort(s.Targets)
+	for _, t := range a.config.TowerMaps() {
+		if _, ok := a.maps[t.Name]; ok {
+			s.Tower = append(s.Tower, t)
+		}
+	}
 	var missing []string
 	a.Uniform = true
 	scale := a.maps[slices.Min(slices.Collect(maps.Keys(a.maps)))].scale
 	for _, name := range sortedKeys(possible) {
 		x, ok := a.maps[name]
-		if slices.Contains(s.Targets, lastPart(name)) && !ok {
+		if slices.Contains(s.Targets, lastPart(name)) && !ok && !ofTower(name) {
 			missing = append(missing, name)
 		}
 		if ok {
@@ -229,7 +249,7 @@ func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
 		if x, ok := a.maps[name]; ok {
 			own += x.rank * (dims[0] + dims[1])
 		}
-		if slices.Contains(s.Targets, lastPart(name)) {
+		if _, has := a.maps[name]; has || slices.Contains(s.Targets, lastPart(name)) && !ofTower(name) {
 			padded += s.Rank * (dims[0] + dims[1])
 		}
 	}
@@ -237,6 +257,12 @@ func (a *Adapters) boundPadding(set *adapterSettings, s model.Adapters) {
 		set.problem("the ranks go up to %d: padding all adapters to that rank turns %d numbers "+
 			"into %d", s.Rank, own, padded)
 	}
+}
+
+// ofTower reports whether a linear map is the vision tower's.
+func ofTower(name string) bool {
+	_, ok := towerName(name)
+	return ok
 }
 
 func lastPart(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }

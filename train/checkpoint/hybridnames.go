@@ -152,6 +152,7 @@ func publishHybrid[T any](list []T, of func(T) Tensor, stack func(to Tensor, par
 func publishedName[T any](list []T, of func(T) Tensor) func(name string) string {
 	for _, x := range list {
 		switch name := of(x).Name; {
+		case ofTower(name): // Pixtral's has feed_forward in its names
 		case strings.Contains(name, mixer):
 			ends := strings.NewReplacer(embedding, "backbone.embeddings.weight", lastNorm, "backbone.norm_f.weight",
 				backbonePrefix+"layers.", "backbone.layers.")

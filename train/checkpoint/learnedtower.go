@@ -59,6 +59,44 @@ func TowerOf(be kernels.Backend, path string, m *model.Model) (*vision.Tower, er
 	})
 }
 
+// WithTowerMaps returns c with the tensors of the vision tower of a model of text and images at a path, so that
+// adapters can be on them; c itself if it reads no images. It describes a model whose tower is in its arena otherwise.
+func WithTowerMaps(c model.Config, path string) (model.Config, error) {
+	if !c.ReadsImages() || c.Tower != nil {
+		return c, nil
+	}
+	var err error
+	c.Tower, err = TowerLayout(path)
+	return c, err
+}
+
+// TowerAdapters returns adapters on a vision tower under the tower's own names.
+func TowerAdapters(a *model.Adapters) vision.Adapters {
+	x := vision.Adapters{Rank: a.Rank, Scale: a.Scale()}
+	for _, t := range a.Tower {
+		name, _ := towerName(t.Name)
+		x.Maps = append(x.Maps, name)
+	}
+	return x
+}
+
+// AdaptedTower returns a vision tower with the weights of another, which must outlive it, and the adapters that m has
+// on it (model.Model.AdaptsTower).
+func AdaptedTower(base *vision.Tower, m *model.Model) (*vision.Tower, error) {
+	a, names := m.Heads.Adapters, map[string]model.AdaptedTensor{}
+	on := TowerAdapters(a)
+	for i, t := range a.Tower {
+		names[on.Maps[i]] = t.Adapted()
+	}
+	parts := func(view func(name string) kernels.Buffer) vision.Parts {
+		return func(name string) (a, b kernels.Buffer) { return view(names[name].A), view(names[name].B) }
+	}
+	if !m.Trainable() {
+		return base.Adapt(on, parts(m.View), nil)
+	}
+	return base.Adapt(on, parts(m.View), parts(m.Grad))
+}
+
 // OpenWithTower is OpenFolder for a model of text and images whose vision tower learns: its tensors are there, too.
 func OpenWithTower(path string) (*Tensors, error) {
 	t, err := openContainer(path)
@@ -70,8 +108,13 @@ func OpenWithTower(path string) (*Tensors, error) {
 
 // WithTower gives the tensors of a model of text and images the names that a model's parameters have: a plain
 // language model's, and the vision tower's. It takes files of such parameters, and a folder's. path is a model of
-// the same class, whose config.json counts. On an error it closes t.
+// the same class, whose config.json counts. On an error it closes t. Adapters keep the names that they have.
 func (t *Tensors) WithTower(path string) (*Tensors, error) {
+	for name := range t.where {
+		if strings.HasPrefix(name, adapterPrefix) {
+			return t, nil
+		}
+	}
 	tower := map[string]place{}
 	all := maps.Clone(t.where)
 	maps.Copy(all, t.tower)

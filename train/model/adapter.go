@@ -13,12 +13,14 @@ import (
 type Adapters struct {
 	Rank    int
 	Alpha   float64
-	Targets []string // last parts of the maps' names: q_proj, k_proj, …
-	Dropout float64  // of x before A, in training
+	Targets []string // last parts of the language model's maps' names: q_proj, k_proj, …
+	Dropout float64  // of x before A, in training; not on the vision tower
+	// Tower lists the maps of the vision tower that have adapters, too.
+	Tower []TowerMap
 }
 
 // AdapterTargets returns the linear maps of a configuration that can have an adapter, by
-// the last parts of their names.
+// the last parts of their names. The vision tower's are in TowerMaps.
 func (c Config) AdapterTargets() []string {
 	var list []string
 	for l := range c.Layers {
@@ -48,14 +50,17 @@ func (a Adapters) Validate(c Config) error {
 		return fmt.Errorf("model: adapters have alpha %g, must be positive", a.Alpha)
 	case !(a.Dropout >= 0) || a.Dropout >= 1:
 		return fmt.Errorf("model: adapters have dropout %g, must be at least 0 and below 1", a.Dropout)
-	case len(a.Targets) == 0:
+	case len(a.Targets) == 0 && len(a.Tower) == 0:
 		return fmt.Errorf("model: adapters have no targets")
 	}
-	can := c.AdapterTargets()
+	can, tower := c.AdapterTargets(), ""
+	if list := c.TowerTargets(); len(list) > 0 {
+		tower = ", and in the vision tower " + strings.Join(list, ", ")
+	}
 	for _, t := range a.Targets {
 		if !slices.Contains(can, t) {
-			return fmt.Errorf("model: adapters cannot target %q; possible targets are %s", t,
-				strings.Join(can, ", "))
+			return fmt.Errorf("model: adapters cannot target %q; possible targets are %s%s", t,
+				strings.Join(can, ", "), tower)
 		}
 	}
 	return nil
@@ -93,17 +98,16 @@ func adapterNames(name string) (a, b string) {
 // in arena order, and the arena's length in elements.
 func AdapterLayout(c Config, h Heads, a *Adapters) (tensors []Tensor, n int) {
 	x := &layout{}
-	for _, t := range adapted(c, a) {
-		an, bn := adapterNames(t.name)
-		x.one(an, a.Rank, t.in)
-		x.one(bn, t.out, a.Rank)
+	for _, t := range a.Tensors(c) {
+		x.one(t.A, a.Rank, t.In)
+		x.one(t.B, t.Out, a.Rank)
 	}
 	x.heads(c, h)
 	x.group()
 	return x.tensors, x.n
 }
 
-// adaptedMap is a tensor of a linear map that has an adapter.
+// adaptedMap is a tensor of a linear map of the language model that has an adapter.
 type adaptedMap struct {
 	name    string
 	out, in int
@@ -126,115 +130,13 @@ func adapted(c Config, a *Adapters) (list []adaptedMap) {
 	return list
 }
 
-// adapter is an adapter on a range of the rows of a linear map.
-type adapter struct {
-	a, b        kernels.Matrix
-	da, db      kernels.Buffer
-	out, offset int
-	number      uint32 // of the adapter in the model: its stream of dropout masks
-}
-
-// linear is a linear map with its adapters.
-type linear struct {
-	w           kernels.Matrix
-	bias        kernels.Buffer
-	dw, dbias   kernels.Buffer // empty if the map is frozen
-	adapters    []adapter
-	scale, drop float64 // of the adapters
-}
-
-// lowRank is the working memory of adapters: rows of the widest map.
-type lowRank struct {
-	z, dz kernels.Buffer // [N,Rank] operands
-	t     kernels.Buffer // [N,widest] floats
-	dt    kernels.Buffer // [N,widest] operands
-	x     kernels.Buffer // [N,widest input] floats, with dropout
-	keys  kernels.Buffer // [N,2] dropout keys of the rows; empty: no dropout
-}
-
-// widest returns the largest input and output of any adapted map.
+// widest returns the largest input and output of any adapted map of the language model.
 func (a *Adapters) widest(c Config) (in, out int) {
+	in, out = 1, 1
 	for _, t := range adapted(c, a) {
 		in, out = max(in, t.in), max(out, t.out)
 	}
 	return in, out
-}
-
-// alloc makes the buffers for rows rows: f allocates floats, o operands.
-func (r *lowRank) alloc(c Config, a *Adapters, rows int, train bool, f, o func(n int) kernels.Buffer) {
-	if a == nil {
-		return
-	}
-	in, out := a.widest(c)
-	r.z, r.t = o(rows*a.Rank), f(rows*max(in, out))
-	if !train {
-		return
-	}
-	r.dz, r.dt = o(rows*a.Rank), o(rows*out)
-	if a.Dropout > 0 {
-		r.x = f(rows * in)
-	}
-}
-
-// apply sets out [M,Out] to the map of x [M,In], adapters included.
-func (y *linear) apply(be kernels.Backend, out, x kernels.Buffer, r *lowRank) {
-	be.MatMul(out, x, y.w, y.bias)
-	M := out.Len() / y.w.Out
-	for i := range y.adapters {
-		a := &y.adapters[i]
-		z, t := r.z.Slice(0, M*a.a.Out), r.t.Slice(0, M*a.out)
-		be.MatMul(z, r.dropped(be, y, a, x), a.a, kernels.Buffer{})
-		be.MatMul(t, z, a.b, kernels.Buffer{})
-		be.AddColumns(out, t, a.out, y.w.Out, a.offset, y.scale)
-	}
-}
-
-// dropped returns x [M,In] as the adapter's A sees it.
-func (r *lowRank) dropped(be kernels.Backend, y *linear, a *adapter, x kernels.Buffer) kernels.Buffer {
-	if y.drop == 0 || r.keys.Empty() {
-		return x
-	}
-	M := x.Len() / y.w.In
-	d := r.x.Slice(0, x.Len())
-	be.Copy(d, x)
-	be.Dropout(d, d, r.keys.Slice(0, 2*M), y.w.In, a.number, y.drop)
-	return d
-}
-
-// backward takes dout [M,Out] through the adapters and the map: it adds to their gradients
-// and sets dx [M,In], unless it is empty. x is the input of apply.
-func (y *linear) backward(be kernels.Backend, dx, dout, x, blocks kernels.Buffer, r *lowRank) {
-	if !dx.Empty() {
-		be.MatMulDX(dx, dout, y.w)
-	}
-	if !y.dw.Empty() {
-		be.MatMulDW(y.dw, y.dbias, dout, x, blocks)
-	}
-	y.adaptersBackward(be, dx, dout, x, blocks, r)
-}
-
-// adaptersBackward adds to the adapters' gradients and to dx.
-func (y *linear) adaptersBackward(be kernels.Backend, dx, dout, x, blocks kernels.Buffer, r *lowRank) {
-	M := dout.Len() / y.w.Out
-	for i := range y.adapters {
-		a := &y.adapters[i]
-		z, dz, dt := r.z.Slice(0, M*a.a.Out), r.dz.Slice(0, M*a.a.Out), r.dt.Slice(0, M*a.out)
-		in := r.dropped(be, y, a, x)
-		be.MatMul(z, in, a.a, kernels.Buffer{})
-		be.TakeColumns(dt, dout, a.out, y.w.Out, a.offset, y.scale)
-		be.MatMulDW(a.db, kernels.Buffer{}, dt, z, blocks)
-		be.MatMulDX(dz, dt, a.b)
-		be.MatMulDW(a.da, kernels.Buffer{}, dz, in, blocks)
-		if dx.Empty() {
-			continue
-		}
-		t := r.t.Slice(0, M*y.w.In)
-		be.MatMulDX(t, dz, a.a)
-		if y.drop > 0 && !r.keys.Empty() {
-			be.Dropout(t, t, r.keys.Slice(0, 2*M), y.w.In, a.number, y.drop)
-		}
-		be.AddColumns(dx, t, y.w.In, y.w.In, 0, 1)
-	}
 }
 
 // On returns a model with the weights of m, all of them whole on this rank, that computes on another
@@ -249,8 +151,8 @@ func (m *Model) On(be kernels.Backend) *Model {
 }
 
 // FoldAdapters adds from's adapters to the weights of m, which has its own backbone on the
-// same backend: W = fma(Alpha/Rank, B·A, W), B·A as computed by MatMulDX. Call Refresh
-// afterwards.
+// same backend, and the vision tower if they are on it: W = fma(Alpha/Rank, B·A, W), B·A as
+// computed by MatMulDX. Call Refresh afterwards.
 func (m *Model) FoldAdapters(from *Model) error {
 	if m.base != nil {
 		panic("model: adapters fold only into a model's own weights")
@@ -273,15 +175,15 @@ func (m *Model) FoldAdapters(from *Model) error {
 				first, last = partOf(w.Out, rank, size)
 			}
 			for _, a := range y.adapters {
-				delta := d.Slice(0, a.out*w.In)
-				m.be.MatMulDX(delta, a.b.W, a.a)
-				if lo, hi := max(first, a.offset), min(last, a.offset+a.out); lo < hi {
+				delta := d.Slice(0, a.B.Out*w.In)
+				m.be.MatMulDX(delta, a.B.W, a.A)
+				if lo, hi := max(first, a.Offset), min(last, a.Offset+a.B.Out); lo < hi {
 					m.be.AddColumns(w.W.Slice(int((lo-first)*w.In), int((hi-first)*w.In)),
-						delta.Slice(int((lo-a.offset)*w.In), int((hi-a.offset)*w.In)), w.In, w.In, 0, y.scale)
+						delta.Slice(int((lo-a.Offset)*w.In), int((hi-a.Offset)*w.In)), w.In, w.In, 0, y.scale)
 				}
 			}
 		}
 	}
 	m.be.Sync()
-	return nil
+	return m.foldTower(from)
 }

@@ -48,7 +48,7 @@ func (c Config) validateGateMap() (errs []error) {
 }
 
 // gates sets a.gates from a.n1. a.gated is scratch.
-func (m *Model) gates(y *layer, a *acts, low *lowRank) {
+func (m *Model) gates(y *layer, a *acts, low *LowRank) {
 	be, width := m.be, y.gate.w.Out
 	y.gate.apply(be, a.gated, a.n1, low)
 	be.Zero(a.gates)

@@ -48,13 +48,15 @@ func (m *Model) Backward(ws *Workspace, up Upstream) {
 		m.embedLayersBackward(ws.tables.cut(c, n), ws.dTables.Slice(0, n*c.layersWidth()), dx, ws.keptInput(0),
 			ws.ids.dev.Slice(0, n), ws.dNorm.Slice(0, n*C), blocks)
 	}
-	if !m.dEmbed.Empty() {
-		if c.bareNorms() {
-			m.normEmbeddingsBackward(ws, dx, blocks)
-		}
-		m.embedBackward(ws, dx, ws.dNorm.Slice(0, n*C))
-		m.positionsBackward(ws, dx)
+	if m.dEmbed.Empty() {
+		m.addFeatureGradients(ws, dx)
+		return
 	}
+	if c.bareNorms() {
+		m.normEmbeddingsBackward(ws, dx, blocks)
+	}
+	m.embedBackward(ws, dx, ws.dNorm.Slice(0, n*C))
+	m.positionsBackward(ws, dx)
 }
 
 // recompute recomputes a layer's activations from its input.

@@ -121,7 +121,7 @@ type Decoder struct {
 	acts                    acts
 	heads                   headNormRoom
 	output                  outputRoom
-	low                     lowRank
+	low                     LowRank
 	tables                  tableActs
 	images                  imageRoom
 	x, o, delta             kernels.Buffer // [M,C]
@@ -332,7 +332,7 @@ func (d *Decoder) layerActs(l, n int) acts {
 }
 
 // mixStep computes the attention of layer l for a step's rows, up to what the output projection reads.
-func (m *Model) mixStep(y *layer, a *acts, low *lowRank, x *Cache, l int, at paged, runs kernels.Runs) {
+func (m *Model) mixStep(y *layer, a *acts, low *LowRank, x *Cache, l int, at paged, runs kernels.Runs) {
 	if y.delta != nil {
 		m.linearAttention(y, a, low, x.memory[l], runs)
 	}

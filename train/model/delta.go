@@ -392,7 +392,7 @@ func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 type deltaMemory struct{ tails, states kernels.Buffer }
 
 // linearAttention computes a layer's activations from a.n1 up to what the output projection reads.
-func (m *Model) linearAttention(y *layer, a *acts, low *lowRank, memory deltaMemory, r kernels.Runs) {
+func (m *Model) linearAttention(y *layer, a *acts, low *LowRank, memory deltaMemory, r kernels.Runs) {
 	be, s, d := m.be, m.Config.Delta, &a.delta
 	in, _ := y.deltaMaps()
 	in.apply(be, d.x, a.n1, low)

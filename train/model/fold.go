@@ -9,13 +9,23 @@ type AdaptedTensor struct {
 	Out, In      int
 }
 
-// Tensors returns the weights of c that have adapters.
+// Tensors returns the weights of c that have adapters, the vision tower's last.
 func (a *Adapters) Tensors(c Config) (list []AdaptedTensor) {
+	if a == nil {
+		return nil
+	}
 	for _, t := range adapted(c, a) {
-		an, bn := adapterNames(t.name)
-		list = append(list, AdaptedTensor{Weight: t.name + ".weight", A: an, B: bn, Out: t.out, In: t.in})
+		list = append(list, adaptedTensor(t.name, t.out, t.in))
+	}
+	for _, t := range a.Tower {
+		list = append(list, t.Adapted())
 	}
 	return list
+}
+
+func adaptedTensor(name string, out, in int) AdaptedTensor {
+	a, b := adapterNames(name)
+	return AdaptedTensor{Weight: name + ".weight", A: a, B: b, Out: out, In: in}
 }
 
 // Fold adds an adapter to its map's weight, some rows at a time, with the bits of

@@ -104,7 +104,7 @@ func (m *Model) sink(y *layer, a *acts) {
 }
 
 // project computes queries, keys and values of rows from a.n1, turned as t says.
-func (m *Model) project(y *layer, a *acts, low *lowRank, t turns) {
+func (m *Model) project(y *layer, a *acts, low *LowRank, t turns) {
 	c, be := y.own, m.be
 	switch {
 	case y.shares:
@@ -155,7 +155,7 @@ func (m *Model) normHeads(y *layer, a *acts) {
 
 // join sets out [N,C] to the attention output. If a feed-forward block follows, it adds that to the residual
 // stream x0, as a.x1, and normalises it. t [N,C] is scratch.
-func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out, t kernels.Buffer) {
+func (m *Model) join(y *layer, a *acts, low *LowRank, x0, out, t kernels.Buffer) {
 	c, be := m.Config, m.be
 	if c.OutputGate && y.delta == nil {
 		be.OutputGate(a.gated, a.att, a.wide, y.attention)
@@ -185,7 +185,7 @@ func (m *Model) join(y *layer, a *acts, low *lowRank, x0, out, t kernels.Buffer)
 
 // feedForward computes and returns the feed-forward block's contribution to the residual
 // stream from a.n2: out [N,C].
-func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer) kernels.Buffer {
+func (m *Model) feedForward(y *layer, a *acts, low *LowRank, out kernels.Buffer) kernels.Buffer {
 	c, be := m.Config, m.be
 	raw, normed := out, !y.post2.w.Empty()
 	if normed {
@@ -208,7 +208,7 @@ func (m *Model) feedForward(y *layer, a *acts, low *lowRank, out kernels.Buffer)
 }
 
 // gate computes the first half of a dense feed-forward block.
-func (m *Model) gate(y *layer, a *acts, low *lowRank) {
+func (m *Model) gate(y *layer, a *acts, low *LowRank) {
 	if y.fused {
 		m.be.MatMulSwiGLU(a.act, a.gateUp, a.n2, y.gateUp.w)
 		return

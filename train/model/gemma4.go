@@ -206,7 +206,7 @@ func (m *Model) multiply(x kernels.Buffer, width int, by float64) {
 }
 
 // expertsBeside sets a.rawF to the sum of the block's result and the experts', each after its norm. t is scratch.
-func (m *Model) expertsBeside(y *layer, a *acts, low *lowRank, t kernels.Buffer) {
+func (m *Model) expertsBeside(y *layer, a *acts, low *LowRank, t kernels.Buffer) {
 	c, be, s, b := m.Config, m.be, m.Config.norm(), &a.beside
 	m.gate(y, a, low)
 	y.down.apply(be, b.block, a.act, low)

@@ -267,6 +267,8 @@ func newObjective(t *testing.T, c Config, h Heads, keep Keep) *objective {
 	switch {
 	case c.Tower != nil:
 		b, _ = learningBatch(m, be)
+	case m.AdaptsTower():
+		b = adaptedBatch(m, be)
 	case c.ReadsImages():
 		b = imageBatch(m)
 	}

@@ -55,18 +55,18 @@ type ImageError struct{ Err error }
 func (e *ImageError) Error() string { return "image: " + e.Err.Error() }
 func (e *ImageError) Unwrap() error { return e.Err }
 
-// SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower
-// and the images are not LearningImages: they would have features of other weights.
+// SetImages gives the model the images of its sequences. It panics if the model holds the weights of a vision tower,
+// or adapters on one, and the images are not LearningImages: they would have features of other weights.
 func (m *Model) SetImages(x Images) {
 	m.images = x
-	if !m.HoldsTower() {
+	if !m.HoldsTower() && !m.AdaptsTower() {
 		return
 	}
 	if m.learning() == nil {
-		panic("model: the model holds a vision tower, which its images do not come from")
+		panic("model: the model holds a vision tower or its adapters, which its images do not come from")
 	}
 	m.learning().Refresh()
-	if m.base != nil {
+	if m.HoldsTower() && m.base != nil {
 		m.base.images = append(m.base.images, m.learning())
 	}
 }
@@ -208,7 +208,7 @@ func (x *imageRoom) allocIndex(c Config, N int, learns bool, index func(n int) i
 	if c.Images.Deep > 0 {
 		x.deepOrder = index(N)
 	}
-	if learns && len(c.Tower) > 0 {
+	if learns {
 		x.shownRows = index(N)
 	}
 }

@@ -160,7 +160,7 @@ func plain(width int) kernels.NormShape {
 }
 
 // projectLatent computes a.qkv from a.n1, before rotation.
-func (m *Model) projectLatent(y *layer, a *acts, low *lowRank) {
+func (m *Model) projectLatent(y *layer, a *acts, low *LowRank) {
 	c, be, x, t := m.Config, m.be, m.Config.Latent, &a.latent
 	if x.QueryRank > 0 {
 		y.qkv.apply(be, t.qa, a.n1, low)

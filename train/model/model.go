@@ -108,6 +108,7 @@ func NewOn(base *Backbone, h Heads, trainable bool) (*Model, error) {
 		}
 	}
 	m := &Model{Config: base.Config, Heads: h, be: base.be, base: base, trainable: trainable}
+	m.shownGrads.room = GradientBytes
 	return m, m.allocate()
 }
 
@@ -290,10 +291,10 @@ func (b *binder) adapt(y *linear, s linearSpec) {
 	for i, name := range s.names {
 		if slices.Contains(a.Targets, lastPart(name)) && b.has(name) {
 			an, bn := adapterNames(name)
-			y.adapters = append(y.adapters, adapter{
-				a: b.matrix(b.params.view(an), a.Rank, s.in), da: b.grad(an),
-				b: b.matrix(b.params.view(bn), s.rows[i], a.Rank), db: b.grad(bn),
-				out: s.rows[i], offset: offset, number: b.adapters,
+			y.adapters = append(y.adapters, Adapter{
+				A: b.matrix(b.params.view(an), a.Rank, s.in), DA: b.grad(an),
+				B: b.matrix(b.params.view(bn), s.rows[i], a.Rank), DB: b.grad(bn),
+				Offset: offset, number: b.adapters,
 			})
 			b.adapters++
 		}
@@ -506,8 +507,8 @@ func (m *Model) refresh(list ...*linear) {
 			m.pack(y.w)
 		}
 		for _, a := range y.adapters {
-			m.pack(a.a)
-			m.pack(a.b)
+			m.pack(a.A)
+			m.pack(a.B)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (m *Model) attentionInput(a *acts) kernels.Buffer {
 }
 
 // joinParallel sets out [N,C] to the sum of both outputs. t [N,C] is scratch.
-func (m *Model) joinParallel(y *layer, a *acts, low *lowRank, out, t kernels.Buffer) {
+func (m *Model) joinParallel(y *layer, a *acts, low *LowRank, out, t kernels.Buffer) {
 	x, C := m.Config.Multipliers, m.Config.Width
 	y.scanOut.apply(m.be, out, a.delta.joined(m.Config.Delta), low)
 	m.multiply(out, C, cmp.Or(x.ScanOut, 1))

@@ -249,7 +249,7 @@ func (a *perLayerActs) cut(c Config, n int) {
 
 // readLayer adds delta, the output of the feed-forward block, to the residual stream, as a.per.x, and sets delta to
 // what the layer's embeddings add.
-func (m *Model) readLayer(y *layer, a *acts, low *lowRank, rows, delta kernels.Buffer) {
+func (m *Model) readLayer(y *layer, a *acts, low *LowRank, rows, delta kernels.Buffer) {
 	c, be, p := m.Config, m.be, &a.per
 	if y.per == nil {
 		return
@@ -360,7 +360,7 @@ func (m *Model) zeroShared(ws *Workspace) {
 }
 
 // queriesAlone computes a.qkv, queries and zeros, of a layer that reads the keys and values of another.
-func (m *Model) queriesAlone(y *layer, a *acts, low *lowRank) {
+func (m *Model) queriesAlone(y *layer, a *acts, low *LowRank) {
 	c, be := y.own, m.be
 	q := a.wide.Slice(0, a.qkv.Len()/c.QKV()*c.Heads*c.Head)
 	y.qkv.apply(be, q, a.n1, low)

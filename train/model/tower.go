@@ -2,6 +2,7 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	"exp/kernels"
 )
@@ -18,8 +19,8 @@ type TowerTensor struct {
 	Table bool `json:",omitempty"`
 }
 
-// LearningImages are Images whose features come from weights in the model's arena (Config.Tower). A model trains them
-// if it has its own backbone; each such model needs LearningImages of its own.
+// LearningImages are Images whose features come from weights in the model's arena: the tower's (Config.Tower), or
+// adapters on a frozen one (Adapters.Tower). Each model with such weights needs LearningImages of its own.
 type LearningImages interface {
 	Images
 	// Refresh is called after every change of the weights: features from before are no longer valid.
@@ -69,9 +70,69 @@ func (m *Model) TowerGroup(i int) (weights, grads kernels.Buffer) {
 	return m.params.span(first, last), grads
 }
 
-// learning returns the images if the model holds the weights of their features, else nil.
+// TowerMap is a linear map of a vision tower that can have an adapter.
+type TowerMap struct {
+	Name    string // among a model's parameters, as in Config.Tower, without ".weight"
+	Out, In int
+}
+
+// TowerMaps returns the linear maps of the vision tower among a model's parameters: its matrices, but neither filters
+// of pixels nor tables.
+func (c Config) TowerMaps() (list []TowerMap) {
+	for _, group := range c.Tower {
+		for _, t := range group {
+			name, ok := strings.CutSuffix(t.Name, ".weight")
+			if ok && len(t.Shape) == 2 && !t.Table {
+				list = append(list, TowerMap{name, t.Shape[0], t.Shape[1]})
+			}
+		}
+	}
+	return list
+}
+
+// Target returns what train.lora.targets calls the map: the last part of its name.
+func (t TowerMap) Target() string { return lastPart(t.Name) }
+
+// TowerTargets returns the targets of the vision tower's maps.
+func (c Config) TowerTargets() (list []string) {
+	for _, t := range c.TowerMaps() {
+		if !slices.Contains(list, t.Target()) {
+			list = append(list, t.Target())
+		}
+	}
+	return list
+}
+
+// Adapted returns the names of the map's weight and adapter.
+func (t TowerMap) Adapted() AdaptedTensor { return adaptedTensor(t.Name, t.Out, t.In) }
+
+// AdaptsTower reports whether the model has adapters on a vision tower whose weights it does not hold. Its images are
+// then LearningImages.
+func (m *Model) AdaptsTower() bool {
+	a := m.Heads.Adapters
+	return a != nil && len(a.Tower) > 0
+}
+
+// foldTower adds from's adapters on the vision tower to the tower's weights, which m holds.
+func (m *Model) foldTower(from *Model) error {
+	a := from.Heads.Adapters
+	for _, t := range a.Tower {
+		f, err := a.NewFold(m.be, t.Adapted(), t.Out)
+		if err != nil {
+			return err
+		}
+		m.be.Copy(f.A, from.params.view(t.Adapted().A))
+		m.be.Copy(f.B, from.params.view(t.Adapted().B))
+		f.Refresh()
+		f.Add(m.params.view(t.Adapted().Weight), 0)
+		f.Close()
+	}
+	return nil
+}
+
+// learning returns the images if the model holds weights of their features, else nil.
 func (m *Model) learning() LearningImages {
-	if !m.HoldsTower() {
+	if !m.HoldsTower() && !m.AdaptsTower() {
 		return nil
 	}
 	x, _ := m.images.(LearningImages)
@@ -128,8 +189,18 @@ func (b *Backbone) Refresh() {
 	}
 }
 
-// trainsTower reports whether the model has gradients of a vision tower.
-func (m *Model) trainsTower() bool { return m.trainable && m.base == nil && len(m.Config.Tower) > 0 }
+// trainsTower reports whether the model has gradients of a vision tower or of adapters on one.
+func (m *Model) trainsTower() bool {
+	return m.trainable && (m.base == nil && len(m.Config.Tower) > 0 || m.AdaptsTower())
+}
+
+// learnsTower reports whether the rows of images have gradients.
+func (ws *Workspace) learnsTower() bool {
+	if ws.adapters != nil {
+		return len(ws.adapters.Tower) > 0
+	}
+	return len(ws.c.Tower) > 0
+}
 
 // imagePart is rows of an image that follow one another in a batch: From up to From+N of its tokens.
 type imagePart struct {

@@ -93,7 +93,7 @@ type Workspace struct {
 	output    outputRoom
 
 	adapters *Adapters
-	low      lowRank
+	low      LowRank
 	rowKeys  indexBuffer // [2N] of the adapters' dropout
 }
 
@@ -247,7 +247,7 @@ func (ws *Workspace) allocIndex(index func(n int) indexBuffer) {
 	if ws.adapters != nil && ws.adapters.Dropout > 0 && ws.keep != KeepNothing {
 		ws.rowKeys = index(2 * N)
 	}
-	ws.images.allocIndex(ws.c, N, ws.keep != KeepNothing && ws.adapters == nil, index)
+	ws.images.allocIndex(ws.c, N, ws.keep != KeepNothing && ws.learnsTower(), index)
 }
 
 // allocActs makes the buffers: alloc allocates floats, operand operands (everything between

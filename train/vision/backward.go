@@ -32,15 +32,16 @@ type backward struct {
 	djoined           kernels.Buffer // gradients of what joins patches
 	inner             kernels.Buffer // [step,2] stats of norms of queries and keys, of the last and of the middle norm
 	dtable            kernels.Buffer // of the longest tensor of onHost
+	frozen            kernels.Buffer // [2,widest norm] gradients of frozen norms, which nobody reads
 
 	summed []integers // blocks for each number of rows that gradients sum over at once
 }
 
-// Backward adds the gradients of all weights to the arena of gradients, given an image and d [1+Deep][T][Out], the
-// gradients of the features that Encode returns for it. The tower must be of NewLearning, with gradients. Backward
-// computes the forward pass again, on be, which must reach the tower's weights and gradients, and takes the memory of
-// LearningBytes for the call. The order of images changes bits of the sums, the number of threads does not. It panics
-// as Encode does.
+// Backward adds the gradients of all weights, or adapters, to the arena of gradients, given an image and d
+// [1+Deep][T][Out], the gradients of the features that Encode returns for it. The tower must be of NewLearning or
+// Adapt, with gradients. Backward computes the forward pass again, on be, which must reach the tower's weights and
+// gradients, and takes the memory of LearningBytes or AdaptedBytes for the call. The order of images changes bits of
+// the sums, the number of threads does not. It panics as Encode does.
 func (t *Tower) Backward(be kernels.Backend, p picture.Patches, d []float32) {
 	t.BackwardFrom(be, p, kernels.Host(d))
 }
@@ -48,7 +49,7 @@ func (t *Tower) Backward(be kernels.Backend, p picture.Patches, d []float32) {
 // BackwardFrom is Backward from host memory of type F32 or F64.
 func (t *Tower) BackwardFrom(be kernels.Backend, p picture.Patches, d kernels.Buffer) {
 	be = whole(be)
-	if t.patches.dw.Empty() {
+	if !t.trainable {
 		panic("vision: backward pass of a tower without gradients")
 	}
 	t.Config.check(p)
@@ -66,7 +67,9 @@ func (t *Tower) BackwardFrom(be kernels.Backend, p picture.Patches, d kernels.Bu
 		}
 		b.blockBackward(l)
 	}
-	b.embedBackward(p.Values)
+	if t.adapters == nil {
+		b.embedBackward(p.Values)
+	}
 	be.Sync()
 }
 
@@ -124,8 +127,16 @@ func (b *backward) plan(f, o kernels.DType, atOnce int) (r rooms) {
 			r.add(x, f, b.step/c.unit()*c.Out)
 		}
 	}
-	if tables := c.onHost(); len(tables) > 0 {
+	if tables := c.onHost(); len(tables) > 0 && b.adapters == nil {
 		r.add(&b.dtable, f, tables[0].Len())
+	}
+	if b.adapters != nil {
+		widest := 0
+		for _, n := range c.norms() {
+			widest = max(widest, n.width)
+		}
+		r.add(&b.frozen, f, 2*widest)
+		b.planLowRank(&r, f, o, true)
 	}
 	b.planBlocks(&r)
 	return r
@@ -210,7 +221,7 @@ func (b *backward) feedForwardBackward(y *block, in kernels.Buffer, lo, hi int) 
 	c, rows := b.Config, hi-lo
 	d, att, n := b.part(b.dx, lo, hi), b.part(b.att, lo, hi), b.part(b.normed, 0, rows)
 	sum, dn := b.part(b.sum, 0, rows), b.part(b.dnormed, 0, rows)
-	b.be.MatMul(sum, att, y.proj.w, y.proj.bias)
+	b.apply(sum, att, y.proj)
 	x := sum // the residual stream
 	if !y.scale1.w.Empty() {
 		x = b.part(b.between, 0, rows)
@@ -223,7 +234,7 @@ func (b *backward) feedForwardBackward(y *block, in kernels.Buffer, lo, hi int) 
 
 	dsum := d
 	if !y.scale2.w.Empty() {
-		b.be.MatMul(dn, act, y.down.w, y.down.bias)
+		b.apply(dn, act, y.down)
 		dsum = b.factorsBackward(d, dn, y.scale2)
 	}
 	dact := b.dact.Slice(0, act.Len())
@@ -239,26 +250,38 @@ func (b *backward) feedForwardBackward(y *block, in kernels.Buffer, lo, hi int) 
 }
 
 // linearBackward sets dx, unless it is empty, from dout, the gradient of a linear map's result for x, and adds to the
-// map's gradients.
+// gradients of the map, unless it is frozen, and of its adapters.
 func (b *backward) linearBackward(dx, dout, x kernels.Buffer, w linear) {
 	if !dx.Empty() {
 		b.be.MatMulDX(dx, dout, w.w)
 	}
-	b.be.MatMulDW(w.dw, w.dbias, dout, x, b.sums(dout.Len()/w.w.Out))
+	if !w.dw.Empty() {
+		b.be.MatMulDW(w.dw, w.dbias, dout, x, b.sums(dout.Len()/w.w.Out))
+	}
+	b.adaptersBackward(dx, dout, x, w)
+}
+
+// gradients returns where a norm's gradients go.
+func (b *backward) gradients(w norm) (dw, dbias kernels.Buffer) {
+	if w.dw.Empty() {
+		return b.frozen.Slice(0, w.width), b.frozen.Slice(w.width, 2*w.width)
+	}
+	return w.dw, w.dbias
 }
 
 // normBackward adds to dx and to a norm's gradients, given dout, the gradient of the norm of x, and its stats. t is
 // scratch as long as x.
 func (b *backward) normBackward(dx, dout, x kernels.Buffer, w norm, stats, t kernels.Buffer) {
 	rows := x.Len() / w.width
+	dw, dbias := b.gradients(w)
 	if w.layer {
 		t = t.Slice(0, x.Len())
-		b.be.LayerNormBackward(t, w.dw, w.dbias, dout, x, w.w, stats.Slice(0, 2*rows), b.sums(rows), w.width)
+		b.be.LayerNormBackward(t, dw, dbias, dout, x, w.w, stats.Slice(0, 2*rows), b.sums(rows), w.width)
 		b.be.Add(dx, t)
 		return
 	}
 	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: w.width}
-	b.be.RMSNormBackward(dx, w.dw, dout, x, w.w, stats.Slice(0, rows), b.sums(rows), shape, false)
+	b.be.RMSNormBackward(dx, dw, dout, x, w.w, stats.Slice(0, rows), b.sums(rows), shape, false)
 }
 
 // partsBackward takes dqkv [rows,3C] through the norms of queries and keys, if the tower has them. n [rows,C] is what
@@ -269,16 +292,17 @@ func (b *backward) partsBackward(y *block, dqkv, n, t kernels.Buffer) {
 	}
 	rows := dqkv.Len() / (3 * b.Config.Width)
 	raw, rstd := b.raw.Slice(0, dqkv.Len()), b.inner.Slice(0, rows)
-	b.be.MatMul(raw, n, y.qkv.w, y.qkv.bias)
+	b.apply(raw, n, y.qkv)
 	for i, w := range []norm{y.queries, y.keys} {
+		dw, _ := b.gradients(w)
 		shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: 3 * w.width, Offset: i * w.width}
 		b.be.RMSNorm(t, rstd, raw, w.w, shape, w.eps)
-		b.be.RMSNormBackward(dqkv, w.dw, dqkv, raw, w.w, rstd, b.sums(rows), shape, true)
+		b.be.RMSNormBackward(dqkv, dw, dqkv, raw, w.w, rstd, b.sums(rows), shape, true)
 	}
 }
 
-// factorsBackward returns d [rows,C] times factors of channels, in scaled, and adds to the factors' gradients, with x
-// [rows,C] what they multiply:
+// factorsBackward returns d [rows,C] times factors of channels, in scaled, and adds to the factors' gradients, unless
+// they are frozen, with x [rows,C] what they multiply:
 //
 //	dw[c] += blocked sum over rows of d[c]·x[c]
 //
@@ -286,8 +310,10 @@ func (b *backward) partsBackward(y *block, dqkv, n, t kernels.Buffer) {
 func (b *backward) factorsBackward(d, x kernels.Buffer, w factors) kernels.Buffer {
 	C := b.Config.Width
 	rows, t := d.Len()/C, b.scaled.Slice(0, d.Len())
-	b.be.RMSNormBackward(t, w.dw, d, x, w.w, b.scaling.ones.Slice(0, rows), b.sums(rows),
-		kernels.NormShape{Heads: 1, Dim: C, Stride: C}, true)
+	if !w.dw.Empty() {
+		b.be.RMSNormBackward(t, w.dw, d, x, w.w, b.scaling.ones.Slice(0, rows), b.sums(rows),
+			kernels.NormShape{Heads: 1, Dim: C, Stride: C}, true)
+	}
 	b.be.Copy(t, d)
 	b.scaling.scale(b.be, t, w.w)
 	return t

@@ -232,27 +232,3 @@ func (c Config) square(patches int) (rows, columns int) {
 	side = max(1, (side+c.Merge-1)/c.Merge) * c.Merge
 	return side, side
 }
-
-// FLOPs returns twice the multiply-adds that the features of an image of some rows and columns of patches take.
-func (c Config) FLOPs(rows, columns int) (n float64) {
-	N := rows * columns
-	times := map[scope]int{patchwise: N, rowwise: N + c.extra(rows), tokenwise: N / c.unit()}
-	for _, m := range c.maps() {
-		n += 2 * float64(times[m.scope]) * float64(m.out()) * float64(m.in)
-	}
-	squares := func(segments [][]int32) (sum float64) {
-		for _, w := range segments {
-			sum += float64(len(w)) * float64(len(w))
-		}
-		return sum
-	}
-	whole, windows := squares(c.whole(rows, columns)), squares(c.windows(rows, columns))
-	for l := range c.Layers {
-		seen := whole
-		if c.windowed(l) {
-			seen = windows
-		}
-		n += 4 * seen * float64(c.Width)
-	}
-	return n
-}

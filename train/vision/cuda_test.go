@@ -50,6 +50,20 @@ func TestGradientsOnCUDA(t *testing.T) {
 	})
 }
 
+func TestAdaptersOnCUDA(t *testing.T) {
+	eachOnCUDA(t, func(class string, be, host kernels.Backend) {
+		for _, kind := range []Kind{Qwen25VL, InternVL, Pixtral} {
+			c := wide(kind)
+			p := picturedAs(c, 2*c.Merge, 3*c.Merge, 1)
+			d := upstream(c, p)
+			a, b := adapted(t, be, c, rough(c)), adapted(t, host, c, rough(c))
+			if !slices.Equal(a.tower.Encode(be, p), b.tower.Encode(host, p)) || !slices.Equal(a.backward(p, d), b.backward(p, d)) {
+				t.Errorf("%s, %s: other bits than the CPU's", class, kind)
+			}
+		}
+	})
+}
+
 // eachOnCUDA calls f with a GPU and a CPU in each of two classes.
 func eachOnCUDA(t *testing.T, f func(class string, be, host kernels.Backend)) {
 	t.Helper()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"exp/kernels"
+	"exp/train/model"
 	"exp/train/picture"
 )
 
@@ -33,6 +34,8 @@ type pass struct {
 	hidden      kernels.Buffer // [step,F] in a backward pass: h of quick
 	at          kernels.Buffer // [N] 0, 1, … where rotary positions turn
 	scaling     scaling
+	low         model.LowRank
+	inFiles     kernels.Buffer // what adapters of a turned map read, in the files' order
 
 	ordered *ordered
 }
@@ -135,6 +138,7 @@ func (x *pass) planRows(r *rooms, f, o kernels.DType, atOnce int) {
 	if len(c.factors()) > 0 {
 		x.scaling.plan(r, f, M, x.step, C)
 	}
+	x.planLowRank(r, f, o, false)
 }
 
 // load fills what depends on the shape of the image alone.
@@ -226,11 +230,11 @@ func (x *pass) block(l int) {
 	x.attention(l)
 	x.each(x.m, func(lo, hi int) {
 		n, sum, to := x.normed.Slice(0, (hi-lo)*C), x.sum.Slice(0, (hi-lo)*C), x.x.Slice(lo*C, hi*C)
-		x.be.MatMul(sum, x.att.Slice(lo*C, hi*C), y.proj.w, y.proj.bias)
+		x.apply(sum, x.att.Slice(lo*C, hi*C), y.proj)
 		x.scaling.scale(x.be, sum, y.scale1.w)
 		x.be.Add(to, sum)
 		x.norm(n, to, y.norm2)
-		x.be.MatMul(sum, x.activate(n, y.up, c.Activation), y.down.w, y.down.bias)
+		x.apply(sum, x.activate(n, y.up, c.Activation), y.down)
 		x.scaling.scale(x.be, sum, y.scale2.w)
 		x.be.Add(to, sum)
 	})
@@ -243,7 +247,7 @@ func (x *pass) attention(l int) {
 	x.each(x.m, func(lo, hi int) {
 		n, qkv := x.normed.Slice(0, (hi-lo)*C), x.qkv.Slice(3*lo*C, 3*hi*C)
 		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm1)
-		x.be.MatMul(qkv, n, y.qkv.w, y.qkv.bias)
+		x.apply(qkv, n, y.qkv)
 		x.normPart(qkv, 0, y.queries)
 		x.normPart(qkv, C, y.keys)
 	})
@@ -282,7 +286,7 @@ func (x *pass) activate(n kernels.Buffer, up linear, activation string) kernels.
 	}
 	F := up.w.Out / kind.Factors()
 	gates, act := x.gates.Slice(0, M*up.w.Out), x.act.Slice(0, M*F)
-	x.be.MatMul(gates, n, up.w, up.bias)
+	x.apply(gates, n, up)
 	x.be.Gate(act, gates, F, kind)
 	return act
 }
@@ -295,7 +299,7 @@ func (x *pass) quick(n kernels.Buffer, up linear, M int) kernels.Buffer {
 	if !x.hidden.Empty() {
 		h = x.hidden.Slice(0, M*F)
 	}
-	x.be.MatMul(h, n, up.w, up.bias)
+	x.apply(h, n, up)
 	x.be.Zero(gates)
 	x.be.AddColumns(gates, h, F, 2*F, F, quickSlope)
 	x.be.OutputGate(act, h, gates, kernels.AttentionShape{H: 1, D: F})
@@ -316,19 +320,19 @@ func (x *pass) merge(y merger, k int) {
 		if y.fc1.w.In > 0 {
 			n = x.activate(n, y.fc1, y.activation)
 		}
-		x.be.MatMul(to, n, y.fc2.w, y.fc2.bias)
+		x.apply(to, n, y.fc2)
 	})
 }
 
 // join returns join·n, or GELU(middle(proj·join·n)) with proj, of tokens for rows n in x.normed.
 func (x *pass) join(n kernels.Buffer, y merger, tokens int) kernels.Buffer {
 	sum := x.sum.Slice(0, tokens*y.join.w.Out)
-	x.be.MatMul(sum, n, y.join.w, y.join.bias)
+	x.apply(sum, n, y.join)
 	if y.proj.w.In == 0 {
 		return sum
 	}
 	normed := x.normed.Slice(0, tokens*x.Config.Out)
-	x.be.MatMul(normed, sum, y.proj.w, y.proj.bias)
+	x.apply(normed, sum, y.proj)
 	x.norm(sum, normed, y.middle)
 	x.be.GELU(sum, sum)
 	return sum

@@ -53,13 +53,13 @@ func (b *backward) tokensBackward(y *merger, dx, d, x kernels.Buffer) {
 func (b *backward) joined(n kernels.Buffer, y *merger) kernels.Buffer {
 	tokens := n.Len() / y.join.w.In
 	sum := b.sum.Slice(0, tokens*y.join.w.Out)
-	b.be.MatMul(sum, n, y.join.w, y.join.bias)
+	b.apply(sum, n, y.join)
 	if y.proj.w.In == 0 {
 		return sum
 	}
 	k := tokens * y.proj.w.Out
 	projected, middle, activated := b.projected.Slice(0, k), b.middle.Slice(0, k), b.activated.Slice(0, k)
-	b.be.MatMul(projected, sum, y.proj.w, y.proj.bias)
+	b.apply(projected, sum, y.proj)
 	b.normWith(middle, projected, y.middle, b.inner)
 	b.be.GELU(activated, middle)
 	return activated
@@ -77,13 +77,14 @@ func (b *backward) joinBackward(dn, d, n kernels.Buffer, y *merger) {
 		d = d.Slice(0, sum.Len())
 		b.linearBackward(d, dprojected, sum, y.proj)
 	}
-	b.be.MatMulDX(dn, d, y.join.w)
-	if y.join.turn != nil {
-		files := b.turned.Slice(0, n.Len())
-		y.join.turn.toFiles(b.be, files, n)
-		n = files
+	if y.join.turn == nil {
+		b.linearBackward(dn, d, n, y.join)
+		return
 	}
-	b.linearBackward(kernels.Buffer{}, d, n, y.join)
+	b.be.MatMulDX(dn, d, y.join.w)
+	files := b.turned.Slice(0, n.Len())
+	y.join.turn.toFiles(b.be, files, n)
+	b.linearBackward(kernels.Buffer{}, d, files, y.join)
 }
 
 // embedBackward adds to the gradients of the map from pixels, of the norm behind it, of learned positions and of the

@@ -89,10 +89,11 @@ func NewLearning(be kernels.Backend, c Config, params, grads func(group []Tensor
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if grads == nil {
+	trainable := grads != nil
+	if !trainable {
 		grads = func([]Tensor) kernels.Buffer { return kernels.Buffer{} }
 	}
-	t := &Tower{Config: c, DType: kernels.F32, be: whole(be), learns: true}
+	t := &Tower{Config: c, DType: kernels.F32, be: whole(be), learns: true, trainable: trainable}
 	t.blocks, t.mergers = make([]block, c.Layers), make([]merger, 1+len(c.Deep))
 	view := func(w, dw *kernels.Buffer, group []Tensor) {
 		if group != nil {
@@ -108,7 +109,7 @@ func NewLearning(be kernels.Backend, c Config, params, grads func(group []Tensor
 		r.add(&y.w.Packed, t.be.Operand(), packed)
 		r.add(&y.w.PackedT, t.be.Operand(), packedT)
 		if s.turned {
-			y.turn = newTurn(s, c.unit())
+			y.turn = newTurn(s.out(), s.in, c.unit())
 			y.turn.files = y.w.W
 			y.turn.plan(&r, &y.w.W, t.be.Float())
 		}
@@ -148,7 +149,7 @@ func (c Config) LearningWeightBytes(packed model.PackedLen, operand kernels.DTyp
 			r.add(&none, operand, pt)
 		}
 		if m.turned {
-			newTurn(m, c.unit()).plan(&r, &none, kernels.F32)
+			newTurn(m.out(), m.in, c.unit()).plan(&r, &none, kernels.F32)
 		}
 	}
 	n := r.bytes()
@@ -165,9 +166,13 @@ func (t *Tower) linears() (list []*linear) {
 	return list
 }
 
-// Refresh takes the weights from the arena again, after an update. The tower must be of NewLearning, and nobody may
-// encode meanwhile.
+// Refresh takes the weights from the arena again, after an update. The tower must be of NewLearning or Adapt, and
+// nobody may encode meanwhile.
 func (t *Tower) Refresh() {
+	if t.adapters != nil {
+		t.refreshAdapters()
+		return
+	}
 	if !t.learns {
 		panic("vision: a tower without an arena")
 	}

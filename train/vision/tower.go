@@ -18,17 +18,19 @@ type Tower struct {
 	Config Config
 	DType  kernels.DType // of the matrices
 
-	be      kernels.Backend
-	learns  bool // has an arena
-	owned   []kernels.Buffer
-	patches linear
-	first   norm
-	blocks  []block
-	last    norm
-	mergers []merger  // the last one first, then the deep features'
-	table   []float64 // learned positions
-	class   []float64 // the row of each tile, with its position
-	tables  []learned // onHost, of a learning tower
+	be        kernels.Backend
+	learns    bool      // has an arena
+	adapters  *Adapters // on weights of another tower; nil: none
+	trainable bool      // has gradients
+	owned     []kernels.Buffer
+	patches   linear
+	first     norm
+	blocks    []block
+	last      norm
+	mergers   []merger  // the last one first, then the deep features'
+	table     []float64 // learned positions
+	class     []float64 // the row of each tile, with its position
+	tables    []learned // onHost, of a learning tower
 }
 
 type linear struct {
@@ -36,6 +38,7 @@ type linear struct {
 	bias      kernels.Buffer // empty: none
 	dw, dbias kernels.Buffer // gradients, of a learning tower
 	turn      *turn          // of a learning tower's turned map; nil in others
+	low       lowRank
 }
 
 type norm struct {
