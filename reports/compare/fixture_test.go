@@ -53,6 +53,7 @@ type fakeRun struct {
 	outside    map[string]string      // further inputs of training, by role
 	rated      bool                   // it has chosen problems by their pass rates
 	protocol   map[string]string      // JSON of eval.final keys
+	examples   string                 // that evaluations show; "" for none
 	suites     map[string][]eval.Item // by label, "test" or "test@start"
 	extra      map[string]float64
 }
@@ -177,7 +178,11 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	}
 	text, err := json.Marshal(params)
 	f.must(err)
-	gen := f.stage(r, run, store.Stage{Kind: "eval.gen", Label: label, Params: text}, 0.5, nil, nil)
+	var inputs []store.IO
+	if r.examples != "" {
+		inputs = append(inputs, store.IO{Role: "examples", Digest: digest(r.examples)})
+	}
+	gen := f.stage(r, run, store.Stage{Kind: "eval.gen", Label: label, Params: text, Inputs: inputs}, 0.5, nil, nil)
 
 	items := r.suites[label]
 	blob, err := json.Marshal(scores{Items: items})
@@ -198,6 +203,9 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	for _, d := range definitions([]int{1, 2}) {
 		if run.Foreign() != "" && d.K == 0 {
 			continue // imported
+		}
+		if len(items) > 0 && items[0].Belief != nil && eval.OfSamples(d.Name) {
+			continue // options were compared
 		}
 		if mean := meanOf(valuesOf(d, items)); !math.IsNaN(mean) {
 			add(d.Name, mean)
