@@ -162,7 +162,7 @@ func (f *fixture) stage(r fakeRun, run store.Run, s store.Stage, wall float64, o
 		code = "c"
 	}
 	s.Run, s.Code = run.ID, digest(code+s.Kind)
-	s.SID = digest(fmt.Sprint(run.RID, s.Kind, s.Label, string(s.Params)))
+	s.SID = digest(fmt.Sprint(run.RID, s.Kind, s.Label, string(s.Params), r.examples))
 	st, err := f.db.BeginStage(ctx, s)
 	f.must(err)
 	f.must(f.db.FinishStage(ctx, st.ID, out, store.StageResult{WallS: wall}, evals))
@@ -197,7 +197,7 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.must(err)
 	var evals []store.Eval
 	add := func(name string, v float64) {
-		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text)), N: int64(items[0].Samples), Metric: name, Value: v,
+		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text) + r.examples), N: int64(items[0].Samples), Metric: name, Value: v,
 			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN()})
 	}
 	for _, d := range definitions([]int{1, 2}) {

@@ -71,6 +71,19 @@ func TestSuiteOfOptions(t *testing.T) {
 	near(t, "option_prob", r.Suites[0].Metric("option_prob").Arms[0].Mean, 0.625)
 }
 
+// Of a run that was scored with two sets of examples, the scores with those of the other run count.
+func TestSharedExamples(t *testing.T) {
+	f := newFixture(t)
+	first, second := plainRun("flow", "flowrl", 0, answers(2, 1)...), plainRun("ppo", "ppo", 0, answers(1, 1)...)
+	first.examples, second.examples = "dev", "dev"
+	a, b := f.put(first), f.put(second)
+	first.examples, first.suites = "newer dev", map[string][]eval.Item{"test": answers(0, 0)}
+	f.evaluate(first, a, "test")
+	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
+	f.must(err)
+	near(t, "pass@1", r.Suites[0].Metric("pass@1").Arms[0].Mean, 0.75)
+}
+
 // Arms without a suite in common cannot be compared, and no waiver helps.
 func TestNoCommonSuite(t *testing.T) {
 	f := newFixture(t)
