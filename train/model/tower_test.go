@@ -61,10 +61,12 @@ func hostOf(be kernels.Backend, b kernels.Buffer) []float64 {
 	return x
 }
 
-// learningBatch is imageBatch of a model with a toyTower.
+// learningBatch is imageBatch of a model with a toyTower. Text stands between two rows of the last image.
 func learningBatch(m *Model, be kernels.Backend) (Batch, *toyTower) {
 	plain := &Model{Config: m.Config.WithoutTower()}
 	b := imageBatch(plain)
+	row := b.Tokens[b.Offsets[3]+3:] // the image's second one, and the text behind it
+	row[0], row[1] = row[1], row[0]
 	x := &toyTower{gallery: plain.images.(*gallery), m: m, be: be}
 	m.SetImages(x)
 	return b, x
@@ -157,7 +159,9 @@ func TestTowerGradientsOfMicroBatches(t *testing.T) {
 			be.Copy(ws.DEntropy(), kernels.Host(make([]float32, ws.Rows())))
 			m.Backward(ws, Upstream{Scores: true})
 		}
-		m.FinishGrads()
+		if m.FinishGrads(); m.shownGrads.held != 0 {
+			t.Errorf("%d bytes of gradients wait when all have been taken", m.shownGrads.held)
+		}
 		return hostOf(be, m.Grads()), x.passes
 	}
 	first := int32(c.Vocab)
