@@ -116,12 +116,15 @@ func beliefOf(p *rollout.Problem, options []rollout.OptionScore) *Belief {
 	return &b
 }
 
-// OfOptions returns the metrics that say something of questions whose options were compared. Nothing was sampled, so
-// lengths, forms and numbers of different answers mean nothing.
+// OfOptions returns the metrics that say something of questions whose options were compared.
 func OfOptions(list []Metric) []Metric {
-	sampled := slices.Concat(countingMetrics(), textMetrics())
-	return slices.DeleteFunc(slices.Clone(list), func(m Metric) bool {
-		of := func(d Definition) bool { return d.Name == m.Name && d.Name != "not_graded" }
-		return slices.ContainsFunc(sampled, of) || strings.HasPrefix(m.Name, FormPrefix)
-	})
+	return slices.DeleteFunc(slices.Clone(list), func(m Metric) bool { return OfSamples(m.Name) })
+}
+
+// OfSamples reports whether a metric says nothing of questions whose options were compared. Nothing was sampled there,
+// so nothing is to be counted in texts, and answers have no form.
+func OfSamples(name string) bool {
+	of := func(d Definition) bool { return d.Name == name && name != "not_graded" }
+	return slices.ContainsFunc(countingMetrics(), of) || slices.ContainsFunc(textMetrics(), of) ||
+		strings.HasPrefix(name, FormPrefix)
 }

@@ -99,6 +99,9 @@ func textMetrics() []Definition {
 			func(t *Texts) float64 { return stat.Indicator(t.CorrectClusters >= 2) }))
 }
 
+// OptionProb is a metric that an evaluation has if it compared options by likelihood.
+const OptionProb = "option_prob"
+
 // beliefMetrics returns the metrics of questions whose options were compared by likelihood.
 func beliefMetrics() []Definition {
 	define := func(name string, dir Direction, text string, value func(*Belief) float64) Definition {
@@ -113,7 +116,7 @@ func beliefMetrics() []Definition {
 	brier := define("option_brier", Down, "squared error of the options' probabilities, summed over the options of a "+
 		"question: 0 for a sure right answer, 2 for a sure wrong one", func(b *Belief) float64 { return b.Brier })
 	brier.Unit = ""
-	return []Definition{define("option_prob", Up, "probability of the right option over the sum of all options' "+
+	return []Definition{define(OptionProb, Up, "probability of the right option over the sum of all options' "+
 		"probabilities, where options are compared by likelihood", func(b *Belief) float64 { return b.Right }), brier}
 }
 

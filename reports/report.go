@@ -26,6 +26,7 @@ type Input struct {
 	// the report shows their curves together and judges nothing. Ignored if Comparison is
 	// set.
 	SideBySide []compare.Arm
+	Left       []string  // arms that were left out, and why
 	Title      string    // empty: built from the arms' names
 	Contests   *Contests // for rating suites; nil: none is rated
 	// Brief leaves out figures, samples and what the runs were made with: the summary,
@@ -46,6 +47,7 @@ type source struct {
 	db     *store.DB
 	arms   []*arm
 	result *compare.Result // nil: one arm
+	left   []string        // as Input.Left
 	title  string
 	brief  bool
 
@@ -79,7 +81,7 @@ func New(ctx context.Context, in Input) (*Report, error) {
 }
 
 func read(ctx context.Context, in Input) (*source, error) {
-	s := &source{db: in.DB, title: in.Title, result: in.Comparison, brief: in.Brief}
+	s := &source{db: in.DB, title: in.Title, result: in.Comparison, left: in.Left, brief: in.Brief}
 	arms := []compare.Arm{in.Arm}
 	if len(in.SideBySide) > 0 {
 		arms = in.SideBySide

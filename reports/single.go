@@ -90,6 +90,9 @@ func One(ctx context.Context, in Input, kind string) (figure.Figure, error) {
 	if list := s.unfinished(); len(list) > 0 {
 		f.Caption.Notes = append(f.Caption.Notes, "Not finished: "+listed(list)+".")
 	}
+	if len(s.left) > 0 {
+		f.Caption.Notes = append(f.Caption.Notes, "Left out: "+strings.Join(s.left, "; ")+".")
+	}
 	if s.labelNote != "" {
 		f.Caption.Notes = append(f.Caption.Notes, s.labelNote)
 	}

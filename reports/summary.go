@@ -25,6 +25,9 @@ func (s *source) summarySection() section {
 		sec.Blocks = append(sec.Blocks, callout{true, "Not finished.",
 			text("These runs did not finish: %s.", listed(list))})
 	}
+	if len(s.left) > 0 {
+		sec.Blocks = append(sec.Blocks, callout{true, "Left out.", text("%s.", strings.Join(s.left, "; "))})
+	}
 	for _, d := range s.divergences() {
 		sec.Blocks = append(sec.Blocks, callout{true, "Divergence.", d})
 	}

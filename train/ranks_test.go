@@ -247,10 +247,10 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.delegates().earns()
 			earning()["turns in states, ahead, less a KL"](&r.cfg)
 		}),
-		"images": toy(FlowRL, func(r *toyRun) { r.illustrate() }),
+		"images":                toy(FlowRL, func(r *toyRun) { r.illustrate() }),
 		"images, tower learned": toy(FlowRL, func(r *toyRun) { r.tower() }),
 		"images, tower adapted": toy(FlowRL, func(r *toyRun) { r.adaptedTower() }),
-		"stale":  toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
+		"stale":                 toy(FlowRL, func(r *toyRun) { r.cfg.Staleness, r.cfg.Steps = 1, 3 }),
 		"high entropies, ahead": toy(GRPO, func(r *toyRun) {
 			r.cfg.TopEntropy, r.cfg.MaskTruncated, r.cfg.Staleness = 0.3, true, 1
 		}),
@@ -523,8 +523,7 @@ func TestRanksSFT(t *testing.T) {
 			t.Cleanup(m.Close)
 			m.Init(hashSeed(99))
 			fit, err := NewSFT(SFTConfig{Steps: 6, ProblemsPerStep: 7, MicroBatchTokens: 12, Slices: 8, Optim: r.cfg.Policy},
-				SFTParts{Backend: be, Tensor: shared, Model: m, Problems: problems, Prompt: letters{}.prompt,
-					Encode: letters{}.encode, Example: example, Seed: hashSeed(2), Ranks: r.ranks,
+				SFTParts{Backend: be, Tensor: shared, Model: m, Problems: problems, Example: example, Seed: hashSeed(2), Ranks: r.ranks,
 					Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 			if err != nil {
 				return err
@@ -537,7 +536,7 @@ func TestRanksSFT(t *testing.T) {
 		})
 		return trace(toys[size-1].steps), toys[0].whole
 	}
-	for _, example := range []func(p *rollout.Problem) ([]int32, *rollout.Completion, error){nil, read} {
+	for _, example := range []func(p *rollout.Problem) ([]int32, *rollout.Completion, error){targetOf, read} {
 		want, params := run(1, 1, example)
 		for _, layout := range [][2]int{{2, 1}, {3, 1}, {8, 1}, {4, 4}, {4, 2}} {
 			size := layout[0]

@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -35,11 +34,7 @@ type SFTParts struct {
 	Backend  kernels.Backend
 	Model    *model.Model // trainable
 	Problems []rollout.Problem
-	Prompt   func(p *rollout.Problem) ([]int32, error)
-	Encode   func(target string) ([]int32, error)
-	End      int32 // token that ends a target
-	// Example returns the prompt of a problem and a completion to learn from, without its inserted parts; nil:
-	// Prompt, and the problem's target by Encode with End.
+	// Example returns the prompt of a problem and a completion to learn from, without its inserted parts.
 	Example  func(p *rollout.Problem) (prompt []int32, c *rollout.Completion, err error)
 	Seed     func(label string) uint64
 	Recorder Recorder
@@ -154,14 +149,10 @@ func (l *learner) imitate(p *passes, b *sliced) (loss, entropy float64) {
 
 // encode turns problems into trajectories to imitate.
 func (p SFTParts) encode() (out []Trajectory, longest int, err error) {
-	example := p.Example
-	if example == nil {
-		example = p.target
-	}
 	limit := p.Model.Config.MaxPositions
 	for i := range p.Problems {
 		q := &p.Problems[i]
-		prompt, c, err := example(q)
+		prompt, c, err := p.Example(q)
 		switch {
 		case err != nil:
 			return nil, 0, fmt.Errorf("sft: problem %s: %w", q.ID, err)
@@ -178,19 +169,4 @@ func (p SFTParts) encode() (out []Trajectory, longest int, err error) {
 			longest, limit)
 	}
 	return out, longest, nil
-}
-
-// target is Example for problems with a target.
-func (p SFTParts) target(q *rollout.Problem) (prompt []int32, c *rollout.Completion, err error) {
-	if q.Target == "" {
-		return nil, nil, errors.New("it has no target")
-	}
-	if prompt, err = p.Prompt(q); err != nil {
-		return nil, nil, fmt.Errorf("prompt: %w", err)
-	}
-	target, err := p.Encode(q.Target)
-	if err != nil {
-		return nil, nil, fmt.Errorf("target: %w", err)
-	}
-	return prompt, &rollout.Completion{Tokens: append(target, p.End), Text: q.Target, Finish: rollout.FinishStop}, nil
 }

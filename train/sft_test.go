@@ -15,7 +15,17 @@ import (
 
 func sftRun(t *testing.T, c SFTConfig, threads int, problems []rollout.Problem, stop func() bool) ([]*Step, []float32, error) {
 	t.Helper()
-	return sftRunOf(t, c, threads, problems, stop, nil)
+	return sftRunOf(t, c, threads, problems, stop, targetOf)
+}
+
+// targetOf is a fine-tuning example: a problem's target and the end token.
+func targetOf(p *rollout.Problem) ([]int32, *rollout.Completion, error) {
+	if p.Target == "" {
+		return nil, nil, errors.New("it has no target")
+	}
+	prompt, _ := letters{}.encode(p.Prompt)
+	ids, err := letters{}.encode(p.Target)
+	return prompt, &rollout.Completion{Tokens: append(ids, 0), Finish: rollout.FinishStop}, err
 }
 
 func sftRunOf(t *testing.T, c SFTConfig, threads int, problems []rollout.Problem, stop func() bool,
@@ -28,7 +38,7 @@ func sftRunOf(t *testing.T, c SFTConfig, threads int, problems []rollout.Problem
 	}
 	defer m.Close()
 	m.Init(hashSeed(99))
-	f, err := NewSFT(c, SFTParts{Backend: r.be, Model: m, Problems: problems, Prompt: letters{}.prompt, Encode: letters{}.encode, Example: example, Seed: hashSeed(2),
+	f, err := NewSFT(c, SFTParts{Backend: r.be, Model: m, Problems: problems, Example: example, Seed: hashSeed(2),
 		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 	if err != nil {
 		return nil, nil, err

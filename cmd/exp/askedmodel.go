@@ -141,6 +141,8 @@ func (a *app) findModel(ctx context.Context, ref string) (x modelSource, err err
 			return a.checkpointModel(ctx, db, &x, step)
 		case !final && onlyRates(db, run):
 			return writesNothing(run)
+		case !final && run.Status == store.Done && run.StepsTotal == 0 && step == 0:
+			return onlyEvaluates(run, recorded.ConfigValue(ctx, db, run, "model.base"))
 		case !final:
 			return cli.Failf(cli.ExitNotFound, "run %s has no folder %s with its final weights", id, x.dir).
 				Advise(fmt.Sprintf("exp resume %s finishes the run, or writes the folder again; %[1]s@STEP takes a "+
@@ -162,6 +164,15 @@ func writesNothing(run store.Run) error {
 	return cli.Failf(cli.ExitUsage, "run %s trained a reward model only, which rates texts and writes none",
 		run.RID.Short()).Advise("other runs are rewarded with its folder " + stage.RewardModelDir +
 		": reward={kind: model, weights: FOLDER}")
+}
+
+// onlyEvaluates is the error for a run that has evaluated a model, and has no weights of its own.
+func onlyEvaluates(run store.Run, base any) error {
+	err := cli.Failf(cli.ExitUsage, "run %s evaluated a model and trained none", run.RID.Short())
+	if dir, ok := base.(string); ok {
+		return err.Advise("name the model: " + dir)
+	}
+	return err
 }
 
 // runAtStep finds the run that RUN or RUN@STEP names; step is 0 for the former.

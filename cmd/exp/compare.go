@@ -13,7 +13,6 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
-	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports/compare"
@@ -108,7 +107,7 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 			return a.Usagef("--%s must be above 0", name) // to Compare 0 is the default
 		}
 	}
-	arms, err := a.arms(c, db, args)
+	arms, _, err := a.arms(c, db, args)
 	if err != nil {
 		return err
 	}
@@ -152,31 +151,17 @@ func conditionResult(condition *compare.Condition, r *compare.Result) error {
 	return cli.Failf(cli.ExitCondition, "%s holds for %s", condition, strings.Join(names, ", "))
 }
 
-// arms forms the arms that the arguments select. One selection of several experiments, such as a name, need not mean
-// the ones without a finished run: a note says that they are left out.
-func (a *app) arms(c *cli.Context, db *store.DB, runs []string) ([]compare.Arm, error) {
-	arms, err := compare.Selection{Runs: runs, Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}.
-		Arms(c.Context, a.finder(db))
-	if err != nil {
-		return nil, suggestRun(c.Context, db, err)
+// arms forms the arms that the arguments select. Notes say which are left out, as left does.
+func (a *app) arms(c *cli.Context, db *store.DB, runs []string) (arms []compare.Arm, left []string, err error) {
+	s := compare.Selection{Runs: runs, Vs: c.String("vs"), By: c.String("by"), Stdin: a.Stdin}
+	if arms, err = s.Arms(c.Context, a.finder(db)); err != nil {
+		return nil, nil, suggestRun(c.Context, db, err)
 	}
-	if len(runs) > 1 && c.String("by") == "" {
-		return arms, nil // each has been named
+	arms, left = s.Finished(arms)
+	for _, text := range left {
+		a.Note("left out: %s", text)
 	}
-	var against []compare.Arm
-	if n := len(arms); c.String("vs") != "" {
-		arms, against = arms[:n-1], arms[n-1:]
-	}
-	kept, left := compare.FinishedArms(arms)
-	labels := compare.Labels(arms)
-	for _, i := range left {
-		var list []string
-		for _, r := range arms[i].Runs {
-			list = append(list, fmt.Sprintf("run %s (seed %d) is %s", r.RID.Short(), r.Seed, compare.Standing(r)))
-		}
-		a.Note("left out: %s, which has no finished run: %s", labels[i], quantity.AtMost(list, 3))
-	}
-	return append(kept, against...), nil
+	return arms, left, nil
 }
 
 // notCountedText says why a comparison does not count a run.
@@ -290,6 +275,8 @@ func remedy(d *compare.Difference) string {
 		return "score the runs on one suite"
 	case strings.HasPrefix(d.Key, "suite.") && strings.HasSuffix(d.Key, ".reward"):
 		return "score the runs on a suite with gold answers: exp eval RUN --suite FILE"
+	case strings.HasPrefix(d.Key, "suite.") && strings.HasSuffix(d.Key, ".examples"):
+		return "score the runs with the same examples: the suite that eval.final.shots_suite names has changed"
 	case strings.HasPrefix(d.Key, "suite."):
 		return "score the runs on the same problems"
 	case d.Within:

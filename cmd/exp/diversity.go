@@ -200,7 +200,7 @@ func (a *app) diversityOptions(c *cli.Context, db *store.DB) (o diversity.Option
 
 // gatherRuns reads the completions of the selected arms.
 func (a *app) gatherRuns(c *cli.Context, db *store.DB, args []string) (j judgedRuns, err error) {
-	arms, err := a.arms(c, db, args)
+	arms, _, err := a.arms(c, db, args)
 	if err != nil {
 		return j, err
 	}

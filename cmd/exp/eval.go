@@ -229,7 +229,8 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 	}
 	ref := names[0]
 	if isFile(ref) {
-		return readSuite(suite.KnownName(ref), ref, false)
+		s, _, _, err := a.readSuiteFile(ref)
+		return s, err
 	}
 	err = cli.With(a.OpenStore, func(db *store.DB) error {
 		row, err := findSuite(c.Context, db, ref)
@@ -247,6 +248,13 @@ func (a *app) evalSuite(c *cli.Context) (s *suite.Suite, err error) {
 func isFile(ref string) bool {
 	info, err := os.Stat(ref)
 	return err == nil && !info.IsDir() && strings.ContainsAny(ref, "./"+string(filepath.Separator))
+}
+
+// namesFile reports whether a --suite that is no file looks like the path of one.
+func namesFile(ref string) bool {
+	return strings.ContainsRune(ref, filepath.Separator) ||
+		slices.Contains([]string{".jsonl", ".json", ".parquet", ".csv", ".tsv", ".yaml", ".yml", ".gz", ".zst"},
+			filepath.Ext(ref))
 }
 
 func protocolTable() cli.Table {
@@ -320,6 +328,9 @@ func (a *app) evalSuites(c *cli.Context, db *store.DB) ([]string, error) {
 	names := slices.Clone(c.StringSlice("suite"))
 	for i, name := range names {
 		if !isFile(name) {
+			if namesFile(name) {
+				return nil, cli.Failf(cli.ExitNotFound, "--suite %s: no such file", name)
+			}
 			continue
 		}
 		if c.Bool("dry-run") {

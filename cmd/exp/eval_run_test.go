@@ -135,6 +135,7 @@ func TestEvalRun(t *testing.T) {
 		t.Errorf("the model was loaded first:\n%s", tight.stderr)
 	}
 	run("show", "@last").says(t, "evaluation on math")
+	run("chat", "@last", "1+1?").refuses(t, 2, "evaluated a model and trained none", "name the model: "+model[0])
 
 	// A custom template changes the prompts, and the plan shows it.
 	template := filepath.Join(dir, "chat.jinja")
@@ -143,6 +144,10 @@ func TestEvalRun(t *testing.T) {
 	}
 	plan := run("eval", model[0], "--suite", "puzzles", "--max-new-tokens", "16", "--dry-run")
 	plan.says(t, "prompts  plain text: the tokenizer's folder has no chat template", "stop ids 0 <|endoftext|> (generation_config.json", "weights")
+	run("eval", model[0], "--suite", "puzzles", "--truncate", "left", "--set", "data.filter_overlong=true",
+		"--max-new-tokens", "16", "--dry-run").says(t, " tokens are cut on the left\n")
+	run("run", "../../configs/smoke_cpu.yaml", "--dry-run", "--set", "eval.final={suites: [test, puzzles], truncate: middle}").says(t,
+		" tokens are an error; of suites, they are cut in the middle\n")
 	run("eval", model[0], "--suite", "puzzles", "--template", template, "--set", "rollout.stop_ids=[3]", "--max-new-tokens", "16", "--dry-run").says(t,
 		"prompts  chat template "+template+" (sha256 ", "stop ids 3 ", "(rollout.stop_ids)")
 	asked := weights("--template", template)
@@ -190,11 +195,21 @@ func TestEvalRun(t *testing.T) {
 	if second.succeeds(t); second.stdout != first.stdout || strings.Contains(second.stderr, "now has") {
 		t.Errorf("stdout %q, stderr %q", second.stdout, second.stderr)
 	}
+	known := filepath.Join(dir, "gsm8k.jsonl") // in name only
+	writeRows(t, known, `{"question":"1+1=","answer":"two\n#### 2"}`)
+	named := run("eval", model[0], "--suite", known, "-n", "1", "--max-new-tokens", "2")
+	if own := filepath.Base(dir) + "-gsm8k"; !strings.Contains(named.stderr, "has 1 different problems; gsm8k has 1319: they are the suite "+own) {
+		t.Errorf("stderr %q", named.stderr)
+	} else {
+		named.says(t, own, "pass@1")
+	}
 	other := filepath.Join(dir, "other.jsonl")
 	writeRows(t, other, `{"nums":[2,8],"target":16}`)
 	run("suite", "add", "more", other).succeeds(t)
 	run("eval", "@last", "--suite", more, "--n", "3").refuses(t, 2, "older suite more")
 
+	run("eval", "@last", "--suite", filepath.Join(dir, "nix")).refuses(t, 3, "nix: no such file")
+	run("eval", "@last", "--suite", "nix.jsonl").refuses(t, 3, "nix.jsonl: no such file")
 	run("eval", "@last", "--suite", "nix").refuses(t, 7, "exp suite add nix FILE")
 	run("eval", "@last").refuses(t, 2, "--suite NAME is needed")
 	run("eval", "@last", "--suite", "puzzles", "--out", "x").refuses(t, 2, "--out needs --responses")

@@ -127,10 +127,14 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	say := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
 	}
-	long := map[string]string{"error": "are an error", "left": "are cut on the left", "right": "are cut on the right",
-		"middle": "are cut in the middle"}[p.Truncate]
+	cut := map[string]string{"error": "are an error", "left": "are cut on the left", "right": "are cut on the right",
+		"middle": "are cut in the middle"}
+	long := cut[p.Truncate]
 	if p.Filter {
 		long = "are left out"
+	}
+	if of := cut[p.Suites]; of != "" && of != long {
+		long += "; of suites, they " + of
 	}
 	if p.Template == "" {
 		say("prompts", "plain text: %s", p.Plain)

@@ -124,10 +124,11 @@ func (a *app) writeReport(c *cli.Context) error {
 // finished run are shown as far as they went, and not compared.
 func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.Input, error) {
 	in := reports.Input{DB: db, Title: c.String("title")}
-	arms, err := a.arms(c, db, runs)
+	arms, left, err := a.arms(c, db, runs)
 	if err != nil {
 		return in, err
 	}
+	in.Left = left
 	if path := c.String("contests"); path != "" {
 		if in.Contests, err = reports.ReadContests(path); err != nil {
 			code := cli.ExitUsage

@@ -45,8 +45,8 @@ func samplesCommand(a *app) *cli.Command {
 				DefaultText: "the first of the final evaluation"},
 			&cli.Int64Flag{Name: "step", Usage: "completions of training step `N`", DefaultText: "all"},
 			&cli.StringFlag{Name: "item", Usage: "only problem `ID`"},
-			&cli.BoolFlag{Name: "right", Usage: "only correct completions"},
-			&cli.BoolFlag{Name: "wrong", Usage: "only incorrect completions"},
+			&cli.BoolFlag{Name: "right", Usage: "only correct completions, no demonstrations"},
+			&cli.BoolFlag{Name: "wrong", Usage: "only incorrect completions, no demonstrations"},
 			&cli.StringFlag{Name: "grep", Usage: "only completions that match `RE`"},
 			&cli.IntFlag{Name: "limit", Aliases: []string{"n"}, Usage: "show at most `N`, 0 for all",
 				DefaultText: "20 for people, else all"},
@@ -169,7 +169,7 @@ func sampleQuery(c *cli.Context, db *store.DB, run store.Run) (string, store.Sam
 	q := store.SampleQuery{Item: c.String("item"), Step: c.Int64("step")}
 	if c.Bool("right") || c.Bool("wrong") {
 		right := c.Bool("right")
-		q.Correct = &right
+		q.Correct, q.Sampled = &right, true
 	}
 	suite := c.String("suite")
 	labels, err := recorded.Suites(c.Context, db, run)

@@ -245,19 +245,38 @@ func readNamedSuite(name, path string, solutions bool) (*suite.Suite, ident.Dige
 	return readNamedSuite(known.Name, path, solutions)
 }
 
+// readSuiteFile reads the suite of a file that --suite names. A file that is named like a benchmark and has another
+// number of problems is a suite of its own, and named after its folder too.
+func (a *app) readSuiteFile(path string) (*suite.Suite, ident.Digest, []byte, error) {
+	name := suite.KnownName(path)
+	s, digest, data, err := readNamedSuite(name, path, false)
+	var count *suite.CountError
+	if !errors.As(err, &count) || name == "" || !suite.IsRows(path) {
+		return s, digest, data, err
+	}
+	own, nameErr := withFolder(path, name)
+	if nameErr != nil {
+		return nil, ident.Digest{}, nil, nameErr
+	}
+	a.Note("%v: they are the suite %s", err, own)
+	return readNamedSuite(own, path, false)
+}
+
+// withFolder puts the name of a file's folder before the name of its suite.
+func withFolder(path, name string) (string, error) {
+	abs, err := filepath.Abs(path)
+	return filepath.Base(filepath.Dir(abs)) + "-" + name, err
+}
+
 // suiteOfFile returns the store's suite with a file's problems; it adds the suite if
 // they are new.
 func (a *app) suiteOfFile(ctx context.Context, db *store.DB, path string) (store.Suite, error) {
-	s, digest, data, err := readNamedSuite(suite.KnownName(path), path, false)
+	s, digest, data, err := a.readSuiteFile(path)
+	if err == nil && slices.Contains(ownSplits, s.Name) { // the usual names of published files
+		s.Name, err = withFolder(path, s.Name)
+	}
 	if err != nil {
 		return store.Suite{}, err
-	}
-	if slices.Contains(ownSplits, s.Name) { // the usual names of published files
-		abs, err := filepath.Abs(path)
-		if err != nil {
-			return store.Suite{}, err
-		}
-		s.Name = filepath.Base(filepath.Dir(abs)) + "-" + s.Name
 	}
 	if kept, err := suites.Find(ctx, db, digest.String()); err == nil && !kept.OfRuns() {
 		if newest, err := suites.Find(ctx, db, kept.Name); err != nil || newest.ID != kept.ID {

@@ -25,6 +25,8 @@ func TestChoices(t *testing.T) {
 		{"aqua", `{"question":"Which?","options":["(A) one","(B) two","(C) three"],"correct":"A"}`, text, "A|(A) one"},
 		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["1","2","3"]},"answerKey":"2"}`,
 			text, "B|(B) two"},
+		{"arc", `{"question":"Which?","choices":{"text":["one","two","three"],"label":[1,2,3]},"answerKey":2}`, text, "B|(B) two"},
+		{"arc", `{"question":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":2}`, text, "C|(C) three"},
 		{"arc", `{"id":"M_1","question":"Which?","choices":{"text":["one","two","three"],"label":["A","B","C"]},"answerKey":"C"}`,
 			text, "C|(C) three"},
 		{"arc-lines", `{"id":"M_1","question":{"stem":"Which?","choices":[{"text":"one","label":"A"},{"text":"two","label":"B"},` +

@@ -3,6 +3,7 @@ package rows
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"reflect"
 	"strconv"
@@ -80,11 +81,24 @@ func plain(v any, o *order) any {
 	case uint64:
 		return json.Number(strconv.FormatUint(v, 10))
 	case float32:
-		return json.Number(strconv.FormatFloat(float64(v), 'g', -1, 32))
+		return number(float64(v), 32)
 	case float64:
-		return json.Number(strconv.FormatFloat(v, 'g', -1, 64))
+		return number(v, 64)
 	}
 	return ofGo(reflect.ValueOf(v), o)
+}
+
+// number converts a float of so many bits. JSON has no NaN: it is null, which pandas writes as NaN where a column has
+// numbers. An infinity is a text.
+func number(v float64, bits int) any {
+	text := strconv.FormatFloat(v, 'g', -1, bits)
+	switch {
+	case math.IsNaN(v):
+		return nil
+	case math.IsInf(v, 0):
+		return text
+	}
+	return json.Number(text)
 }
 
 // ofGo converts the Go values that the library makes of the values of maps, whose fields are in tags.

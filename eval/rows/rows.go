@@ -189,11 +189,11 @@ func items(data []byte) (list []json.RawMessage, many bool, err error) {
 		return []json.RawMessage{data}, false, nil
 	}
 	if !utf8.Valid(data) {
-		return nil, true, errors.New("not UTF-8")
+		return nil, true, notUTF8(data)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	if err := d.Decode(&list); err != nil {
-		return nil, true, notJSON(err)
+		return nil, true, notJSON(err, data)
 	}
 	return list, true, after(data, d.InputOffset())
 }
@@ -212,21 +212,38 @@ func object(text []byte) (map[string]any, error) {
 
 func value(text []byte) (v any, err error) {
 	if !utf8.Valid(text) {
-		return nil, errors.New("not UTF-8")
+		return nil, notUTF8(text)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
-		return nil, notJSON(err)
+		return nil, notJSON(err, text)
 	}
 	return v, after(text, d.InputOffset())
 }
 
-func notJSON(err error) error {
+// notJSON words the error of a text that is no JSON.
+func notJSON(err error, text []byte) error {
 	if err == io.ErrUnexpectedEOF {
 		err = errors.New("text ends inside a value")
 	}
+	var at *json.SyntaxError
+	if errors.As(err, &at) && 0 < at.Offset && at.Offset <= int64(len(text)) {
+		for _, word := range []string{"NaN", "Infinity"} { // as Python writes them
+			if bytes.HasPrefix(text[at.Offset-1:], []byte(word)) {
+				return fmt.Errorf("not JSON, which has no %s: write null", word)
+			}
+		}
+	}
 	return fmt.Errorf("not JSON: %w", err)
+}
+
+// notUTF8 is the error for a text that is not UTF-8.
+func notUTF8(text []byte) error {
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return errors.New("UTF-16, not UTF-8: save it again, or iconv -f UTF-16 -t UTF-8")
+	}
+	return errors.New("not UTF-8")
 }
 
 // after returns an error if anything follows a value.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,9 +152,11 @@ func TestParquetNumbers(t *testing.T) {
 		Small uint8    `parquet:"small"`
 		List  []uint64 `parquet:"list,list"`
 		Price int64    `parquet:"price,decimal(2:10)"`
+		None  float64  `parquet:"none"`
+		Most  float32  `parquet:"most"`
 	}
 	var b bytes.Buffer
-	if err := parquet.Write(&b, []row{{Big: 1<<63 + 5, Small: 200, List: []uint64{1<<64 - 1}, Price: -150}}); err != nil {
+	if err := parquet.Write(&b, []row{{1<<63 + 5, 200, []uint64{1<<64 - 1}, -150, math.NaN(), float32(math.Inf(1))}}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := All(write(t, "x.parquet", b.Bytes()))
@@ -161,7 +164,7 @@ func TestParquetNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{"big": json.Number("9223372036854775813"), "small": json.Number("200"), "list": []any{json.Number("18446744073709551615")},
-		"price": json.Number("-1.50")}
+		"price": json.Number("-1.50"), "none": nil, "most": "+Inf"}
 	if d := cmp.Diff(want, all[0].Fields); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
@@ -241,6 +244,9 @@ func TestReadRefuses(t *testing.T) {
 		{"array of numbers", "[1]", ": item 1: a number, not an object"},
 		{"array cut off", `[{"a":1},`, ":1: not JSON: text ends"},
 		{"not UTF-8", "{\"a\":\"\xff\"}", ":1: not UTF-8"},
+		{"UTF-16", "\xff\xfe{\x00}\x00", ":1: UTF-16, not UTF-8"},
+		{"Python's NaN", "{\"a\": 1}\n{\"a\": NaN}", ":2: not JSON, which has no NaN: write null"},
+		{"Python's infinity in an array", `[{"a": -Infinity}]`, ":1: not JSON, which has no Infinity: write null"},
 		{"a web page", "<html>\n</html>", ":1: not JSON"},
 		{"damaged parquet", "PAR1 and so on PAR1", "parquet"},
 		{"parquet with too much metadata", "PAR1abcd\xd2\xbd\x2f\x84PAR1", "metadata of 2217721298 bytes in a file of 16"},

@@ -85,6 +85,12 @@ func KnownName(path string) string {
 	return name
 }
 
+// IsRows reports whether a file has problems, and does not define a suite whose problems are in another file.
+func IsRows(path string) bool {
+	ext := strings.ToLower(filepath.Ext(path))
+	return ext != ".yaml" && ext != ".yml"
+}
+
 // Options says how Read reads a file.
 type Options struct {
 	Images    *layout.Images // reads the images of rows; nil leaves them out
@@ -97,7 +103,7 @@ type Options struct {
 func Read(name, path string, o Options) (*Suite, error) {
 	s := &Suite{Name: name}
 	file, l, want := path, (*layout.Layout)(nil), []int(nil)
-	if ext := strings.ToLower(filepath.Ext(path)); ext == ".yaml" || ext == ".yml" {
+	if !IsRows(path) {
 		d, err := readDefinition(path)
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package ident
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,7 +15,10 @@ import (
 // says what cannot be found or read.
 func Program(argv []string) (Digest, error) {
 	program, err := exec.LookPath(argv[0])
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return Digest{}, fmt.Errorf("%w: make it executable, or name first what runs it, such as python3", err)
+	case err != nil:
 		return Digest{}, err
 	}
 	paths := []string{program}

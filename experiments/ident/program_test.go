@@ -54,6 +54,13 @@ func TestProgram(t *testing.T) {
 	if _, err := Program([]string{"no-such-program-of-ours"}); err == nil {
 		t.Error("a missing program: no error")
 	}
+	plain := filepath.Join(b, "data", "more")
+	if err := os.Chmod(plain, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Program([]string{plain}); err == nil || !strings.Contains(err.Error(), "make it executable") {
+		t.Errorf("a file without the permission: %v", err)
+	}
 	for argv, want := range map[string]string{"sh nosuch.sh": "the script of sh: stat nosuch.sh", "sh -c nosuch.sh": "", "sh": ""} {
 		if _, err := Program(strings.Fields(argv)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", argv, err, want)

@@ -102,6 +102,7 @@ type SampleQuery struct {
 	Scorer  ident.Digest // whose verdict; zero is the newest of each sample
 	After   int64        // samples with a greater id, for paging
 	Limit   int          // at most that many
+	Sampled bool         // no demonstrations
 
 	MinReward, MaxReward *float64 // by the verdict, else as recorded; excludes samples without one
 	MinTokens, MaxTokens int64    // of the completion
@@ -162,6 +163,7 @@ func (q SampleQuery) where(run int64) (text string, args []any) {
 	if q.Correct != nil {
 		add(`v.correct = ?`, true, *q.Correct)
 	}
+	add(`s.finish <> '`+FinishShown+`'`, q.Sampled)
 	if q.MinReward != nil {
 		add(`coalesce(v.reward, s.reward) >= ?`, true, *q.MinReward)
 	}
@@ -187,6 +189,7 @@ type ItemCount struct {
 
 // ItemCounts counts a run's samples by problem, by problem id. It ignores Limit.
 func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemCount, error) {
+	q.Sampled = true
 	where, args := q.where(run)
 	all, err := query(ctx, db.r, func(r *sql.Rows) (c ItemCount, err error) {
 		var first sql.NullInt64
@@ -194,7 +197,7 @@ func (db *DB) ItemCounts(ctx context.Context, run int64, q SampleQuery) ([]ItemC
 		return c, err
 	}, newest+`SELECT s.item, count(*), count(v.correct), coalesce(sum(v.correct), 0), avg(s.out_tokens),
 			min(iif(s.pack IS NULL, NULL, s.id)), s.pack, coalesce(s.off, 0), coalesce(s.len, 0) -- of the row with min
-		FROM `+judged+` WHERE `+where+` AND s.finish <> '`+FinishShown+`' GROUP BY s.item ORDER BY s.item`, args...)
+		FROM `+judged+` WHERE `+where+` GROUP BY s.item ORDER BY s.item`, args...)
 	return all, db.fail("count samples", err)
 }
 

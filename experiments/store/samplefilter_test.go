@@ -77,6 +77,12 @@ func TestSampleFilters(t *testing.T) {
 	if err := db.AddSamples(ctx, shown, nil); err != nil {
 		t.Fatal(err)
 	}
+	long := SampleQuery{MinTokens: 50}
+	all, err := db.Samples(ctx, run.ID, long)
+	long.Sampled = true
+	if sampled, err2 := db.Samples(ctx, run.ID, long); len(all) != 1 || len(sampled) != 0 || err != nil || err2 != nil {
+		t.Errorf("%d long samples, %d of a policy, %v, %v; want one demonstration", len(all), len(sampled), err, err2)
+	}
 	counts, err := db.ItemCounts(ctx, run.ID, SampleQuery{})
 	if diff := cmp.Diff([]ItemCount{{"a", 2, 2, 1, 15, blob.Ref{}}, {"b", 2, 2, 1, 35, kept}}, counts); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

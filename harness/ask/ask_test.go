@@ -34,6 +34,7 @@ func TestRender(t *testing.T) {
 	examples := []rollout.Problem{choice("a", "high_seas", 0), choice("b", "land", 1), choice("c", "land", 0)}
 	solved := []rollout.Problem{{ID: "s", Prompt: "1+1?", Answer: "2", Target: "One more: 2 \n"}, {ID: "g", Prompt: "2+2?", Answer: "4"}}
 	chat := rollout.Problem{ID: "m", Prompt: "X?", Messages: []rollout.Message{{Role: "system", Content: "S"}, {Role: "user", Content: "X?"}}}
+	told := rollout.Problem{ID: "m", Prompt: "X?", Messages: []rollout.Message{{Role: "developer", Content: "D"}, {Role: "user", Content: "X?"}}}
 	own := choice("c", "land", 0)
 	for _, tt := range []struct {
 		name     string
@@ -52,6 +53,10 @@ func TestRender(t *testing.T) {
 				"user: On the high seas.\n\na?\n\nA) a1\nB) a2\nAnswer:|assistant: A|user: x?\n\nA) x1\nB) x2\nAnswer:"},
 		{"of all, where the problem names no source", suite.Asking{Prompt: "{problem} ", Likelihood: eval.ByOption, Shots: 2}, examples,
 			choice("x", "", 0), "a? a1\n\nb? b2\n\nx? |user: a? |assistant: a1|user: b? |assistant: b2|user: x? "},
+		{"of all, where no example names a source", suite.Asking{Prompt: "{problem} ", Likelihood: eval.ByOption, Shots: 1},
+			[]rollout.Problem{choice("a", "", 0)}, choice("x", "land", 0), "a? a1\n\nx? |user: a? |assistant: a1|user: x? "},
+		{"behind a developer's message", suite.Asking{Prompt: "{problem}", Shots: 1}, solved[:1], told,
+			"1+1? One more: 2\n\nX?|developer: D|user: 1+1?|assistant: One more: 2|user: X?"},
 		{"solutions, or gold answers", suite.Asking{Prompt: "{problem}", Shots: 2}, solved, chat,
 			"1+1? One more: 2\n\n2+2? 4\n\nX?|system: S|user: 1+1?|assistant: One more: 2|user: 2+2?|assistant: 4|user: X?"},
 		{"a description alone", suite.Asking{Prompt: "{problem}", Description: "D"}, nil, chat, "D\n\nX?|system: S|user: D\n\nX?"},

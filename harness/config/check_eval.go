@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"exp/eval"
 	"exp/experiments/spelling"
@@ -71,7 +72,7 @@ func evalChecks() []check {
 			return "", ""
 		}},
 	}
-	return append(list, asksSuites(),
+	return append(list, asksSuites(), asksOnce(),
 		hasSplit("val", func(r *Run) Split { return r.Data.Val }),
 		hasSplit("test", func(r *Run) Split { return r.Data.Test }))
 }
@@ -91,6 +92,16 @@ func asksSuites() check {
 			return "eval.final.likelihood compares options of suites" + lacks, help
 		case f.Shots != nil && *f.Shots > 0:
 			return "eval.final.shots puts examples before problems of suites" + lacks, help
+		}
+		return "", ""
+	}}
+}
+
+// asksOnce checks that a prompt has the problem in one place.
+func asksOnce() check {
+	return check{[]string{"eval.final.prompt"}, func(r *Run) (string, string) {
+		if n := strings.Count(r.Eval.Final.Prompt, ProblemMark); n > 1 {
+			return fmt.Sprintf("eval.final.prompt has %s %d times", ProblemMark, n), "name the problem's place once"
 		}
 		return "", ""
 	}}

@@ -72,6 +72,7 @@ func TestConflicts(t *testing.T) {
 		{"greedy online", "eval.online={every_steps: 5,n: 1,temperature: 0}", "eval.online={every_steps: 5,n: 2,temperature: 0}", "all 2 completions of a problem are the same"},
 		{"greedy final", "eval.final={n: 1,temperature: 0}", "eval.final={temperature: 0}", "all 16 completions of a problem are the same"},
 		{"pass@k", "eval.final={n: 3,pass_k: [3]}", "eval.final={n: 3,pass_k: [4]}", "pass_k has 4, above eval.final.n (3)"},
+		{"problem once", `eval.final.prompt="{problem}\\boxed{}"`, `eval.final.prompt="{problem}{problem}"`, "eval.final.prompt has {problem} 2 times"},
 		{"rising k", "eval.final.pass_k=[1,2,16]", "eval.final.pass_k=[1,2,2]", "pass_k is not rising at 2"},
 		{"suite test", "eval.final.suites=[aime24] data.test.source=none", "eval.final.suites=[test] data.test.source=none", "eval.final.suites has test, but data.test.source is none"},
 		{"suite val", "eval.final.suites=[val]", "eval.final.suites=[val] data.val.source=none", "eval.final.suites has val, but data.val.source is none"},

@@ -247,7 +247,7 @@ func askingKeys() []Key {
 				"--solutions examples are answered by their worked solutions); empty: as the suite's definition says"},
 		{Path: "eval.final.description", Kind: String, Default: is(""), Late: true,
 			Pattern: pattern("a text, in which "+SourceMark+" may stand for the problem's source",
-				`(?s)([^{}]|\{source\})*`),
+				`(?s)([^{}]|\{source\}|\{\})*`),
 			Help: "text before the examples and the problem, such as \"Questions about {source}.\"; an empty line " +
 				"follows; {source} stands for the problem's source, with spaces for underscores; empty: as the " +
 				"suite's definition says"},
@@ -268,7 +268,7 @@ func finalKeys() []Key {
 				"add to the task's; the first gives the verdicts. Those of likelihoods are for suites whose options " +
 				"are compared (eval.final.likelihood), the others for sampled answers"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
-			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s)[^{}]*\{problem\}[^{}]*`),
+			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s).*\{problem\}.*`),
 			Help: "prompt for the problems of a suite; " + ProblemMark +
 				" stands for the problem. The run's own data brings its prompts"},
 		{Path: "eval.final.truncate", Kind: Enum, Words: []string{"data", "error", "left", "right", "middle"},

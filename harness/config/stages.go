@@ -22,7 +22,8 @@ const (
 	RolePassRates     = "pass rates" // of training problems before training
 	RoleFiles         = "files"      // the model's folder; each file has its own role
 	RoleCompletions   = "completions"
-	RolePolicy        = "policy" // exact probabilities of an enumerable task
+	RolePolicy        = "policy"   // exact probabilities of an enumerable task
+	RoleExamples      = "examples" // problems of eval.final.shots_suite
 	RoleVerdicts      = "verdicts"
 	RoleScores        = "scores"
 )

@@ -48,7 +48,8 @@ func (r Request) Command() string {
 	return strings.Join(words, " ")
 }
 
-// Carry says how to bring files that another machine fetched into a cache.
+// Carry says how to bring files that another machine fetched into a cache. If none is known, the commands expect
+// HF_HUB_CACHE to name it.
 func Carry(cache string, list []Request) []string {
 	var folders []string
 	for _, r := range list {
@@ -57,9 +58,13 @@ func Carry(cache string, list []Request) []string {
 		}
 	}
 	const there = "~/.cache/huggingface/hub"
+	here := quoted(cache)
+	if cache == "" {
+		here = `"$HF_HUB_CACHE"`
+	}
 	return []string{
 		fmt.Sprintf("tar -C %s -cf hub.tar %s", there, strings.Join(folders, " ")),
-		fmt.Sprintf("mkdir -p %s && tar -C %s -xf hub.tar", quoted(cache), quoted(cache)),
+		fmt.Sprintf("mkdir -p %[1]s && tar -C %[1]s -xf hub.tar", here),
 	}
 }
 

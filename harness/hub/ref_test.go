@@ -125,4 +125,7 @@ func TestCommands(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if got, want := Carry("", list)[1], `mkdir -p "$HF_HUB_CACHE" && tar -C "$HF_HUB_CACHE" -xf hub.tar`; got != want {
+		t.Errorf("without a known cache: %s, want %s", got, want)
+	}
 }

@@ -94,6 +94,26 @@ func TestAskingInIDs(t *testing.T) {
 	}
 }
 
+// The problems that examples are taken from enter the evaluation's id.
+func TestExamplesAreInputs(t *testing.T) {
+	r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: []string{"eval.final.suites=[arc]"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev := ident.Sum([]byte("dev"))
+	asked := stage.Suite{Name: "arc", Digest: ident.Sum([]byte("arc")), Graders: []string{"exp"}, Examples: &stage.Suite{Name: "dev", Digest: dev},
+		Asking: suite.Asking{Shots: 1, ShotsSuite: "dev"}}
+	p, err := New(r, 0, "cpu/fma", nil, asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range p.Stages {
+		if got := s.Outside[stage.RoleExamples]; (got == dev) != (s.Kind == config.EvalGen) {
+			t.Errorf("%s reads the examples %v", s.Name(), got)
+		}
+	}
+}
+
 // ownProtocol returns the settings of evaluations of the run's own data: those without the keys that came later.
 func ownProtocol(r *config.Resolved) map[string]any {
 	settings := r.Protocol()

@@ -79,7 +79,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	}
 	if lack != nil {
 		if p, err := stage.NewPrompter(c); err == nil {
-			prompts := p.Plan()
+			prompts := stage.PromptPlan(c, p)
 			out.Prompts = &prompts
 		}
 		return out, nil // the identity depends on the missing parts
@@ -134,7 +134,7 @@ func bf16Note(c *config.Run, be device.Device) string {
 
 // addPlan adds the facts of the plan.
 func (r *Run) addPlan(ctx context.Context, db *store.DB, p *plan.Run) error {
-	prompts := p.External.Prompter.Plan()
+	prompts := stage.PromptPlan(&p.Config.Run, p.External.Prompter)
 	r.Prompts = &prompts
 	if r.Estimate != nil {
 		r.Estimate.Show(&p.Config.Run, prompts)

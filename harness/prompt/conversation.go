@@ -180,29 +180,25 @@ func (p *Prompter) answer(x *Conversation, turn []rollout.Message, tools json.Ra
 		text = strings.TrimPrefix(rest, "\n")
 	}
 	learned := layout.Learned(turn[0])
-	if err := p.split(x, text, mark, learned, p.ownIDs); err != nil {
+	if err := p.split(x, text, mark, p.special(), learned); err != nil {
 		return err
 	}
 	x.add([]int32{end}, learned)
 	return nil
 }
 
-// split adds a text; what x.mask encloses is not learned. mark stands at cuts in the text, which own encodes; 0: it
-// has none.
-func (p *Prompter) split(x *Conversation, text string, mark rune, learned bool,
-	own func(text string, mark rune) ([]int32, error)) error {
+// split adds a text; what x.mask encloses is not learned. mark stands where e has cut the text.
+func (p *Prompter) split(x *Conversation, text string, mark rune, e *escaper, learned bool) error {
 	var open, shut string
 	if m := x.mask; len(m) == 2 {
-		if open, shut = m[0], m[1]; mark != 0 {
-			open, shut = p.special().cut(open, mark), p.special().cut(shut, mark)
-		}
+		open, shut = e.cut(m[0], mark), e.cut(m[1], mark)
 	}
 	for text != "" {
 		before, inner, found := text, "", false
 		if open != "" {
 			before, inner, found = strings.Cut(text, open)
 		}
-		ids, err := own(before, mark)
+		ids, err := p.ownIDs(before, mark)
 		if err != nil {
 			return err
 		}
@@ -213,9 +209,7 @@ func (p *Prompter) split(x *Conversation, text string, mark rune, learned bool,
 		if inner, text, found = strings.Cut(inner, shut); !found {
 			end = "" // what a tool said goes on to the end
 		}
-		if mark != 0 {
-			inner = strings.ReplaceAll(inner, string(mark), "")
-		}
+		inner = strings.ReplaceAll(inner, string(mark), "")
 		if ids, err = p.Inserted(x.mask[0], inner, end); err != nil {
 			return err
 		}

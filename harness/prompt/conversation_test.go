@@ -236,14 +236,14 @@ func TestConversationOfOneTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	end, _ := p.End()
-	want, err := p.MaskedTarget(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
+	want, err := p.Taught(&rollout.Problem{Prompt: "6*7?", Target: "It is\n42. "}, end)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(shown(want, prompttest.Written), shown(x, prompttest.Written)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	ids, _ := p.Target("It is\n42. ")
+	ids, _ := p.Tokenizer.Encode("It is\n42. ", tokenizer.Options{})
 	if !slices.Equal(x.Tokens, append(ids, end)) {
 		t.Errorf("tokens %v", x.Tokens)
 	}
@@ -334,14 +334,14 @@ func testEndInCall(t *testing.T, escape bool) {
 }
 
 // Targets of a run with tools learn nothing that the tool said.
-func TestMaskedTarget(t *testing.T) {
+func TestTaught(t *testing.T) {
 	set := func(c *config.Run) { c.SFT.Mask = []string{"\n```output\n", "\n```\n"} }
 	p, err := prompterOf(t, prompttest.ModelFolder(t, false, nil), set)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := &rollout.Problem{Prompt: "6*7?", Target: "```python\n6*7\n```\n```output\n</s>42\n```\nSo 42."}
-	x, err := p.MaskedTarget(q, 257)
+	x, err := p.Taught(q, 257)
 	if want := "6*7?«```python\n6*7\n```»\n```output\n</s>42\n```\n«So 42.</s>»"; err != nil || shown(x, prompttest.Written) != want {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, shown(x, prompttest.Written), want)
 	}
@@ -401,8 +401,16 @@ func TestDemonstration(t *testing.T) {
 		if got.String() != tt.want || c.Text != tt.text {
 			t.Errorf("%s: tokens %q, text %q; want %q, %q", name, got.String(), c.Text, tt.want, tt.text)
 		}
+		end, _ := p.End()
+		x, err := p.Taught(&rollout.Problem{Prompt: "?", Target: tt.target}, end)
+		if same := err == nil && slices.Equal(x.Tokens, c.Tokens); same != (len(p.stop) == 0) || err != nil { // which cut a demonstration
+			t.Errorf("%s: fine-tuning learns %v (%v), a demonstration has %v", name, x, err, c.Tokens)
+		}
 		if c, err := p.Demonstration(&rollout.Problem{Prompt: "?"}); c != nil || err != nil {
 			t.Errorf("%s: without a target %v, %v", name, c, err)
+		}
+		if x, err := p.Taught(&rollout.Problem{Prompt: "?"}, end); err == nil {
+			t.Errorf("%s: fine-tuning without a target learns %v", name, x)
 		}
 	}
 }

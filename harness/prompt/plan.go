@@ -26,6 +26,7 @@ type Plan struct {
 	LostTools int               `json:"own_tools_ignored,omitempty"`
 	Before    string            `json:"before,omitempty"` // token that the tokenizer puts before a text
 	Truncate  string            `json:"truncate"`         // what happens to prompts that are too long
+	Suites    string            `json:"suites,omitempty"` // as Truncate for suites' prompts; empty: the run has none
 	Limit     int               `json:"limit"`            // tokens of a prompt
 	Escape    bool              `json:"escape,omitempty"` // text that spells a token stays text
 	Filter    bool              `json:"filter,omitempty"` // problems with prompts that are too long are left out

@@ -308,8 +308,8 @@ func (p *Prompter) known(ids []int32) error {
 	return nil
 }
 
-// Target returns the ids of an answer to learn from, without the token that ends it.
-func (p *Prompter) Target(text string) ([]int32, error) {
+// Answer returns the ids of a gold answer, without a token that ends it.
+func (p *Prompter) Answer(text string) ([]int32, error) {
 	ids, err := p.Tokenizer.Encode(text, tokenizer.Options{})
 	if err == nil {
 		err = p.known(ids)

@@ -35,8 +35,9 @@ func (p *Prompter) continuation(q *layout.Conversation, x *Conversation) (*Conve
 	return x.shortened(), nil
 }
 
-// MaskedTarget encodes a problem's prompt and its target, whose tool output sft.mask encloses.
-func (p *Prompter) MaskedTarget(q *rollout.Problem, end int32) (x *Conversation, err error) {
+// Taught encodes a problem's prompt and its target, as the policy would have sampled it, and end. What sft.mask
+// encloses is not learned.
+func (p *Prompter) Taught(q *rollout.Problem, end int32) (x *Conversation, err error) {
 	if q.Target == "" {
 		return nil, errors.New("it has no target")
 	}
@@ -47,9 +48,8 @@ func (p *Prompter) MaskedTarget(q *rollout.Problem, end int32) (x *Conversation,
 	return x, p.target(x, q.Target, end)
 }
 
-// Demonstration returns a problem's target as the policy would have sampled it; nil without a target. A text that
-// spells an added token, such as </think>, is that token, but no text ends the completion before its end. What the
-// prompt has written already, an opening <think>, is left out, and so is what follows the first of rollout.stop.
+// Demonstration returns a problem's target as the policy would have sampled it; nil without a target. It has the
+// tokens of Taught, without what follows the first of rollout.stop.
 func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error) {
 	if q.Target == "" {
 		return nil, nil
@@ -62,12 +62,7 @@ func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error
 	if err != nil {
 		return nil, err
 	}
-	text := p.template.opened(q.Target)
-	if p.opensThought(prompt) {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark); ok {
-			text = strings.TrimPrefix(rest, "\n")
-		}
-	}
+	text := p.answered(prompt, q.Target)
 	shown, tail := text, []int32{end}
 	if from, to := firstStop(text, p.stop); from >= 0 {
 		text, shown, tail = text[:to], text[:from], nil
@@ -76,11 +71,7 @@ func (p *Prompter) Demonstration(q *rollout.Problem) (*rollout.Completion, error
 	if err != nil {
 		return nil, err
 	}
-	e := p.special()
-	for _, s := range p.Stops {
-		e.tokens = append(e.tokens, s.Token)
-	}
-	ids, err := p.ownIDs(e.cut(text, mark), mark)
+	ids, err := p.ownIDs(p.ends().cut(text, mark), mark)
 	if err != nil {
 		return nil, err
 	}
@@ -104,10 +95,35 @@ func firstStop(text string, stop []string) (from, to int) {
 	return from, to
 }
 
-// target adds a text to learn, and end; what sft.mask encloses is not learned.
+// answered returns a target as the policy writes it behind a prompt, without an opening <think> that the prompt has.
+func (p *Prompter) answered(prompt []int32, target string) string {
+	text := p.template.opened(target)
+	if p.opensThought(prompt) {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \n"), thoughtMark); ok {
+			return strings.TrimPrefix(rest, "\n")
+		}
+	}
+	return text
+}
+
+// ends is special that keeps text of a target from becoming a token that ends completions, too.
+func (p *Prompter) ends() *escaper {
+	e := p.special()
+	for _, s := range p.Stops {
+		e.tokens = append(e.tokens, s.Token)
+	}
+	return e
+}
+
+// target adds a text to learn behind x.Prompt, and end; what sft.mask encloses is not learned. A text that spells an
+// added token, such as </think>, is that token, but no text ends the completion before end.
 func (p *Prompter) target(x *Conversation, text string, end int32) error {
-	own := func(text string, _ rune) ([]int32, error) { return p.Target(text) }
-	if err := p.split(x, p.template.opened(text), 0, true, own); err != nil {
+	text = p.answered(x.Prompt, text)
+	mark, err := freeMark([]byte(text))
+	if err == nil {
+		err = p.split(x, p.ends().cut(text, mark), mark, p.ends(), true)
+	}
+	if err != nil {
 		return fmt.Errorf("target: %w", err)
 	}
 	x.add([]int32{end}, true)

@@ -143,7 +143,7 @@ func TestTilesOfConversations(t *testing.T) {
 	if err != nil || d.Text != " 2" {
 		t.Errorf("a demonstration %+v, %v", d, err)
 	}
-	m, err := p.MaskedTarget(&rollout.Problem{Prompt: "1+1?", Target: " 2"}, 258)
+	m, err := p.Taught(&rollout.Problem{Prompt: "1+1?", Target: " 2"}, 258)
 	if err != nil || p.written(m.Tokens) != " 2<end_of_utterance>" {
 		t.Errorf("a target %+v, %v", m, err)
 	}

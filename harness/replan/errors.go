@@ -94,7 +94,8 @@ func (e *InputsError) Error() string {
 
 // Hint says where to look.
 func (e *InputsError) Hint() string {
-	return "restore the files that the configuration names: exp show " + e.Run.Short() + " --config"
+	return "restore the files that the configuration names (exp show " + e.Run.Short() + " --config); with the " +
+		"changed ones its configuration is another run: exp run CONFIG"
 }
 
 // ExitCode is the code for changed files.

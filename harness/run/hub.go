@@ -114,6 +114,9 @@ func lackRemotes(r *config.Resolved, lack func(missing, do string)) map[string]b
 	if len(list) == 0 {
 		return keys
 	}
+	if cache == "" {
+		lack("", "export HF_HUB_CACHE=FOLDER, where files of the hub are to be kept")
+	}
 	for _, request := range list {
 		lack("", request.Command())
 	}

@@ -133,21 +133,20 @@ func (e *Env) examples(ctx context.Context, in Inputs, owned *closers) (x train.
 	if err != nil {
 		return x, nil, err
 	}
-	if x.End, err = prompts.End(); err != nil {
+	end, err := prompts.End()
+	if err != nil {
 		return x, nil, err
 	}
-	x.Prompt, x.Encode, counts = prompts.Encode, prompts.Target, map[string]float64{}
+	counts = map[string]float64{}
 	if n := e.warnTruncated(prompts, "data.train", x.Problems); n > 0 {
 		counts["truncated"] = float64(n)
 	}
-	if len(c.Mask) == 2 {
-		x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
-			t, err := prompts.MaskedTarget(q, x.End)
-			if err != nil {
-				return nil, nil, err
-			}
-			return t.Prompt, &t.Completion, nil
+	x.Example = func(q *rollout.Problem) ([]int32, *rollout.Completion, error) {
+		t, err := prompts.Taught(q, end)
+		if err != nil {
+			return nil, nil, err
 		}
+		return t.Prompt, &t.Completion, nil
 	}
 	texts := make([]string, len(x.Problems))
 	for i := range texts {

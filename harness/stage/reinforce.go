@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -34,7 +35,8 @@ type reinforcement struct {
 	online  *onlineEval
 	chain   ident.Digest
 	last    []rl.Metric
-	cut     int          // training prompts that are too long
+	cut     int // training prompts that are too long
+	alike   rl.Alike
 	reward  func() error // closes the grader
 	// sampled are the engine's counts after the last step.
 	sampled generate.Stats
@@ -279,6 +281,10 @@ func (r *reinforcement) Step(s *train.Step) error {
 			}
 		}
 		r.sampled = all
+	}
+	if text := r.alike.Add(s.Step, s.Metrics); text != "" {
+		text = fmt.Sprintf("%s; exp samples %s --step %d shows them", text, r.RID.Short(), s.Step)
+		s.Events = append(s.Events, train.Event{Kind: "equal-rewards", Text: text})
 	}
 	det := detOf(s)
 	if digest {

@@ -199,6 +199,6 @@ func tokensAndWeights(dir string) (map[string]any, error) {
 // newAnswers returns what puts reference answers in the places of completions' own.
 func (e *Env) newAnswers(prompts *prompt.Prompter) (*answer.Writer, error) {
 	end, err := prompts.End()
-	return &answer.Writer{Task: dataset.TaskConfig(e.run()), Encode: prompts.Target, Piece: prompts.Vocabulary().Piece,
+	return &answer.Writer{Task: dataset.TaskConfig(e.run()), Encode: prompts.Answer, Piece: prompts.Vocabulary().Piece,
 		End: end}, err
 }

@@ -59,7 +59,7 @@ const (
 	RoleTools        = "tools"           // data.tools
 	RoleStops        = "stop ids"        // tokens that end a completion
 	RolePrompts      = "prompt settings" // keys that prompts depend on
-	RoleExamples     = "examples"        // problems of eval.final.shots_suite
+	RoleExamples     = config.RoleExamples
 )
 
 // StartSuffix ends the label of an evaluation of the weights that training starts from.

@@ -286,13 +286,33 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 // promptsOf returns the function that makes the run's prompter the one of a label: eval.final.truncate says how a
 // benchmark's long prompts are cut.
 func (e *Env) promptsOf(label string) func(p *prompt.Prompter) *prompt.Prompter {
-	how := e.run().Eval.Final.Truncate
 	return func(p *prompt.Prompter) *prompt.Prompter {
-		if how == "data" || how == "" || e.suiteOf(label) == nil {
+		if e.suiteOf(label) == nil {
 			return p
 		}
-		return p.Cutting(how, "eval.final.truncate")
+		return cuttingSuites(e.run(), p)
 	}
+}
+
+// cuttingSuites returns the prompter of benchmarks.
+func cuttingSuites(c *config.Run, p *prompt.Prompter) *prompt.Prompter {
+	how := c.Eval.Final.Truncate
+	if how == "data" || how == "" {
+		return p
+	}
+	return p.Cutting(how, "eval.final.truncate")
+}
+
+// PromptPlan describes how a run builds prompts, and how it cuts the ones of benchmarks.
+func PromptPlan(c *config.Run, p *prompt.Prompter) prompt.Plan {
+	plan := p.Plan()
+	if len(ForeignSuites(c)) > 0 {
+		plan.Suites, _ = cuttingSuites(c, p).CutBy()
+		if d := c.Data; d.Train.Source == config.None && d.Val.Source == config.None && d.Test.Source == config.None {
+			plan.Truncate, plan.Filter = plan.Suites, false // there are no other prompts
+		}
+	}
+	return plan
 }
 
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be

@@ -95,6 +95,31 @@ func TestAttentionFullKnown(t *testing.T) {
 	wantNear(t, "dqkv", dqkv, want, 1e-12)
 }
 
+// Sums of products with 8 bits give what the others do where rows see those behind them, but for rounding.
+func TestAttentionFullRounded(t *testing.T) {
+	s := kernels.AttentionShape{H: 2, K: 1, D: 4, Scale: 0.5, Full: true}
+	r, offsets := source(3), []int32{0, 5, 9}
+	qkv, dout := float32s(r, 9*s.Stride()), float32s(r, 9*s.H*s.D)
+	out, stats, want := make([]float32, len(dout)), make([]float32, 2*9*s.H), make([]float32, len(qkv))
+	Attention(out, stats, qkv, offsets, nil, s)
+	AttentionBackward(want, dout, out, stats, qkv, offsets, nil, s)
+	for name, f := range map[string]factors{"tile sums": NewMixed().f, "matrix sums": NewMatrix().f} {
+		gotOut, got := make([]float32, len(out)), make([]float32, len(qkv))
+		f.attention(gotOut, stats, qkv, offsets, nil, s)
+		f.attentionBackward(got, dout, gotOut, stats, qkv, offsets, nil, s)
+		for i := range got {
+			if d := got[i] - want[i]; !(d < 0.05 && d > -0.05) {
+				t.Errorf("%s: gradient %d is %v, want about %v", name, i, got[i], want[i])
+			}
+		}
+		for i := range out {
+			if d := gotOut[i] - out[i]; !(d < 0.05 && d > -0.05) {
+				t.Errorf("%s: out %d is %v, want about %v", name, i, gotOut[i], out[i])
+			}
+		}
+	}
+}
+
 func TestAttentionCapKnown(t *testing.T) {
 	// One head, D = 1. With cap 2·ln 3 the score (ln 3)² has Tanh(ln 3 / 2) = 1/2 and
 	// becomes ln 3.

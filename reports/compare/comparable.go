@@ -193,6 +193,7 @@ func (d *differences) protocol() {
 	}
 	for _, m := range d.suites {
 		d.add("suite."+m.name, Protocol, func(r *record) string { return m.of[r].digest.String() })
+		d.add("suite."+m.name+".examples", Protocol, func(r *record) string { return m.of[r].examples })
 		d.add("suite."+m.name+".reward", Protocol, func(r *record) string { return m.of[r].reward })
 	}
 	for i, kind := range config.StagesOf(config.Evaluating) {

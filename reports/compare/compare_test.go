@@ -212,6 +212,8 @@ func TestRefused(t *testing.T) {
 		{name: "protocol", change: func(r *fakeRun) { r.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "0.6"} }, want: "eval.final.temperature"},
 		{name: "protocol waived", change: func(r *fakeRun) { r.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "0.6"} },
 			o: Options{Allow: []string{"eval.final.temperature"}}, waived: "eval.final.temperature"},
+		{name: "other examples in a suite of the same name", both: func(r *fakeRun) { r.examples = "dev" },
+			change: func(r *fakeRun) { r.examples = "newer dev" }, want: "suite.countdown/test.examples"},
 		{name: "more suites and another k, of the same samples", change: func(r *fakeRun) {
 			r.protocol = map[string]string{"eval.final.n": "2", "eval.final.temperature": "1", "eval.final.suites": `["test","val"]`, "eval.final.pass_k": "[2]"}
 		}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -21,6 +22,28 @@ func FinishedArms(arms []Arm) (kept []Arm, left []int) {
 		return arms, nil
 	}
 	return kept, left
+}
+
+// Finished leaves out the arms that a selection need not mean: a single one of several experiments, such as a name,
+// need not mean the ones without a finished run. The arm of Vs stays. left says which arms are left out, and why.
+func (s Selection) Finished(arms []Arm) (kept []Arm, left []string) {
+	if len(s.Runs) > 1 && s.By == "" {
+		return arms, nil // each has been named
+	}
+	labels := Labels(arms)
+	var against []Arm
+	if n := len(arms); s.Vs != "" {
+		arms, against = arms[:n-1], arms[n-1:]
+	}
+	kept, out := FinishedArms(arms)
+	for _, i := range out {
+		var list []string
+		for _, r := range arms[i].Runs {
+			list = append(list, fmt.Sprintf("run %s (seed %d) is %s", r.RID.Short(), r.Seed, Standing(r)))
+		}
+		left = append(left, fmt.Sprintf("%s, which has no finished run: %s", labels[i], quantity.AtMost(list, 3)))
+	}
+	return slices.Concat(kept, against), left
 }
 
 // FinishedRuns returns an arm without its unfinished runs, and these, except for named ones. An arm without a finished

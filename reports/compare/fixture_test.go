@@ -53,6 +53,7 @@ type fakeRun struct {
 	outside    map[string]string      // further inputs of training, by role
 	rated      bool                   // it has chosen problems by their pass rates
 	protocol   map[string]string      // JSON of eval.final keys
+	examples   string                 // that evaluations show; "" for none
 	suites     map[string][]eval.Item // by label, "test" or "test@start"
 	extra      map[string]float64
 }
@@ -161,7 +162,7 @@ func (f *fixture) stage(r fakeRun, run store.Run, s store.Stage, wall float64, o
 		code = "c"
 	}
 	s.Run, s.Code = run.ID, digest(code+s.Kind)
-	s.SID = digest(fmt.Sprint(run.RID, s.Kind, s.Label, string(s.Params)))
+	s.SID = digest(fmt.Sprint(run.RID, s.Kind, s.Label, string(s.Params), r.examples))
 	st, err := f.db.BeginStage(ctx, s)
 	f.must(err)
 	f.must(f.db.FinishStage(ctx, st.ID, out, store.StageResult{WallS: wall}, evals))
@@ -177,7 +178,11 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	}
 	text, err := json.Marshal(params)
 	f.must(err)
-	gen := f.stage(r, run, store.Stage{Kind: "eval.gen", Label: label, Params: text}, 0.5, nil, nil)
+	var inputs []store.IO
+	if r.examples != "" {
+		inputs = append(inputs, store.IO{Role: "examples", Digest: digest(r.examples)})
+	}
+	gen := f.stage(r, run, store.Stage{Kind: "eval.gen", Label: label, Params: text, Inputs: inputs}, 0.5, nil, nil)
 
 	items := r.suites[label]
 	blob, err := json.Marshal(scores{Items: items})
@@ -192,12 +197,15 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.must(err)
 	var evals []store.Eval
 	add := func(name string, v float64) {
-		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text)), N: int64(items[0].Samples), Metric: name, Value: v,
+		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text) + r.examples), N: int64(items[0].Samples), Metric: name, Value: v,
 			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN()})
 	}
 	for _, d := range definitions([]int{1, 2}) {
 		if run.Foreign() != "" && d.K == 0 {
 			continue // imported
+		}
+		if len(items) > 0 && items[0].Belief != nil && eval.OfSamples(d.Name) {
+			continue // options were compared
 		}
 		if mean := meanOf(valuesOf(d, items)); !math.IsNaN(mean) {
 			add(d.Name, mean)

@@ -33,6 +33,7 @@ type evaluation struct {
 	gen      store.Stage       // that sampled; zero if unknown
 	score    store.Stage       // that scored; the newest has the largest ID
 	settings map[string]string // text of the protocol's keys, by path
+	examples string            // digest of the solved problems before each; empty: none
 	reward   string            // what judged, where that was the run's reward: its settings and digests
 	how      string            // all that a score depends on, as one text
 	code     [2]ident.Digest   // of the sources that generated and scored
@@ -143,13 +144,16 @@ func (ev *evaluation) describe() error {
 		}
 		ev.judged(st, params)
 	}
+	if d := store.DigestOf(ev.gen.Inputs, config.RoleExamples); !d.IsZero() {
+		ev.examples = d.String()
+	}
 	if len(ev.settings) == 0 { // only the digest is known
 		ev.how = ev.protocol.String()
 	}
 	for _, path := range sortedKeys(ev.settings) {
 		ev.how += path + ": " + ev.settings[path] + "\n"
 	}
-	ev.how += ev.reward
+	ev.how += ev.examples + ev.reward
 	return nil
 }
 

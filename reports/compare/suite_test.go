@@ -48,6 +48,42 @@ func TestSuites(t *testing.T) {
 	}
 }
 
+// Where options are compared by likelihood, nothing was sampled whose length or diversity could be compared.
+func TestSuiteOfOptions(t *testing.T) {
+	f := newFixture(t)
+	believed := func(right ...float64) []eval.Item {
+		items := answers(make([]int, len(right))...)
+		for i, p := range right {
+			items[i].Samples, items[i].Graded, items[i].Belief = 1, 1, &eval.Belief{Right: p, Brier: 2 * (1 - p) * (1 - p)}
+		}
+		return items
+	}
+	a, b := f.put(plainRun("flow", "flowrl", 0, believed(0.5, 0.75)...)), f.put(plainRun("ppo", "ppo", 0, believed(0.25, 0.75)...))
+	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
+	f.must(err)
+	var names []string
+	for _, m := range r.Suites[0].Metrics {
+		names = append(names, m.Name)
+	}
+	if want := []string{"pass@1", "not_graded", "option_prob", "option_brier"}; !slices.Equal(names, want) {
+		t.Errorf("metrics %q, want %q", names, want)
+	}
+	near(t, "option_prob", r.Suites[0].Metric("option_prob").Arms[0].Mean, 0.625)
+}
+
+// Of a run that was scored with two sets of examples, the scores with those of the other run count.
+func TestSharedExamples(t *testing.T) {
+	f := newFixture(t)
+	first, second := plainRun("flow", "flowrl", 0, answers(2, 1)...), plainRun("ppo", "ppo", 0, answers(1, 1)...)
+	first.examples, second.examples = "dev", "dev"
+	a, b := f.put(first), f.put(second)
+	first.examples, first.suites = "newer dev", map[string][]eval.Item{"test": answers(0, 0)}
+	f.evaluate(first, a, "test")
+	r, err := f.compareRuns(Options{}, []store.Run{a}, []store.Run{b})
+	f.must(err)
+	near(t, "pass@1", r.Suites[0].Metric("pass@1").Arms[0].Mean, 0.75)
+}
+
 // Arms without a suite in common cannot be compared, and no waiver helps.
 func TestNoCommonSuite(t *testing.T) {
 	f := newFixture(t)

@@ -69,13 +69,23 @@ type column struct {
 
 // columnsOf lists the metrics that all runs measured on a suite.
 func (c *comparison) columnsOf(m *measured, ks []int) (list []column, err error) {
+	options := c.comparesOptions(m)
 	for _, d := range definitions(ks) {
-		if c.measuredBy(m, d) {
+		if c.measuredBy(m, d) && !(options && eval.OfSamples(d.Name)) {
 			list = append(list, column{d, func(_ *evaluation, s *scores) []float64 { return valuesOf(d, s.Items) }})
 		}
 	}
 	judged, err := c.judgedColumns(m)
 	return append(list, judged...), err
+}
+
+// comparesOptions reports whether a run's answers are the likeliest options, which it has not sampled.
+func (c *comparison) comparesOptions(m *measured) (some bool) {
+	c.records(func(_ int, r *record) {
+		_, has := m.of[r].values[eval.OptionProb]
+		some = some || has
+	})
+	return some
 }
 
 // measuredBy reports whether all runs measured a metric. The problems of an imported run

@@ -42,6 +42,7 @@ func (s *Server) input(ctx context.Context, q url.Values) (reports.Input, error)
 	for _, a := range arms {
 		list = append(list, a.Arm)
 	}
+	list, in.Left = selectionOf(q).Finished(list)
 	foreign := slices.ContainsFunc(list, func(a compare.Arm) bool {
 		return slices.ContainsFunc(a.Runs, func(r store.Run) bool { return r.Foreign() != "" })
 	})
@@ -51,14 +52,12 @@ func (s *Server) input(ctx context.Context, q url.Values) (reports.Input, error)
 	case foreign:
 		in.SideBySide = list
 	default:
-		for i := range list {
-			list[i].Label = ""
-		}
 		vary := q["vary"]
 		if by := q.Get("by"); by != "" && !slices.Contains([]string{"xid", "name", "algo", "model", "task"}, by) {
 			vary = append(vary, strings.TrimPrefix(by, "config."))
+		} else {
 			for i := range list {
-				list[i].Label = arms[i].Label
+				list[i].Label = ""
 			}
 		}
 		in.Comparison, err = compare.Compare(ctx, s.db, list, compare.Options{Vary: vary, Allow: q["allow"],

@@ -88,7 +88,7 @@ func completionQuery(q url.Values) (c store.SampleQuery, match *regexp.Regexp, e
 	switch verdict := q.Get("verdict"); verdict {
 	case "right", "wrong":
 		right := verdict == "right"
-		c.Correct = &right
+		c.Correct, c.Sampled = &right, true
 	case "disputed":
 		c.Disputed = true
 	}

@@ -142,6 +142,8 @@ func TestPages(t *testing.T) {
 		{"/compare?sel=flow&sel=ppo%26co", []string{"Comparability", "countdown/test", "report with figures"}},
 		{"/compare?sel=flow&sel=short", []string{"cannot be compared", "They differ in train.steps", "allow=train.steps", ">120</td>"}},
 		{"/compare?sel=flow&sel=short&allow=train.steps", []string{"Comparability", "waived"}},
+		{"/compare?sel=task+%3D+countdown&allow=train.steps", []string{"Comparability", "Left out.", "broken, which has no finished run: run ",
+			"(seed 0) is failed at step 5 of 200"}},
 		{"/report?sel=flow&sel=ppo%26co", []string{"Experiment report", `<a href="/">All runs</a>`, "<svg class=\"plot\""}},
 		{"/problems?sel=" + flow + "&sel=" + ppo, []string{"3 problems", "3,4,5=16", "difference",
 			`<td class="begins" title="Make 16 from 3, 4 and 5.">Make 16 from 3, 4 and 5.</td>`}},

@@ -788,6 +788,19 @@ func TestTowersOfFiles(t *testing.T) {
 		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "unexpected: blocks.0.attn.qkv.scales") {
 			t.Errorf("with a tensor too many: %v", err)
 		}
+		writeTensors(t, path, append(slices.Clone(all), source("visual.rotary_pos_emb.inv_freq", F32, []int{1}, "\x00\x00\x00\x00"))...)
+		learning, err := OpenWithTower(dir) // of an old file, with a table that nothing reads
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range learning.where {
+			if strings.HasSuffix(name, inverseFrequencies) {
+				t.Errorf("%s is among the tensors to learn", name)
+			}
+		}
+		if err := learning.Close(); err != nil {
+			t.Error(err)
+		}
 		text := slices.DeleteFunc(slices.Clone(all), func(s Source) bool { _, ok := towerName(s.Name); return ok })
 		writeTensors(t, path, text...)
 		if _, err := LoadTower(be, dir); err == nil || !strings.Contains(err.Error(), "there is no vision tower") {

@@ -128,6 +128,38 @@ func TestScoreRefuses(t *testing.T) {
 			t.Errorf("%v, want %s", err, tt.want)
 		}
 	}
+	full := rollout.Question{Prompt: []int32{1}, Options: [][]int32{make([]int32, 19)}}
+	if _, err := e.Score(context.Background(), []rollout.Question{full}, nil); err != nil {
+		t.Errorf("as many tokens as the engine holds: %v", err)
+	}
+}
+
+// Tokens that a model finds very unlikely are given all the same, and have its scores.
+func TestScoreOfSureWeights(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	norm := m.View("model.norm.weight")
+	be.Copy(norm, kernels.Host(slices.Repeat([]float32{1e5}, norm.Len())))
+	m.Refresh()
+	e := newEngine(t, be, m, Options{MaxSequences: 20, PageTokens: 16, MaxTokens: 20})
+	q := rollout.Question{Prompt: []int32{1, 2}}
+	for id := range int32(toy.Vocab) {
+		q.Options = append(q.Options, []int32{id, 3})
+	}
+	got, err := e.Score(context.Background(), []rollout.Question{q}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := float32(0)
+	for k, c := range got[0] {
+		if !slices.Equal(c.Tokens, q.Options[k]) || slices.ContainsFunc(c.LogProbs, func(x float32) bool { return x != x }) {
+			t.Errorf("tokens %v, log-probs %v; want %v", c.Tokens, c.LogProbs, q.Options[k])
+		}
+		least = min(least, c.LogProbs[0])
+	}
+	if least > -100 {
+		t.Errorf("the least log-prob is %v: the weights are not sure enough for this test", least)
+	}
 }
 
 // Scores of broken weights are not numbers, and the tokens are still the option's.

@@ -66,6 +66,10 @@ func TestSettingsOfPython(t *testing.T) {
 	if got, want := tok.EndIDs(), []int32{7, 2, 3, 4}; !slices.Equal(got, want) {
 		t.Errorf("EndIDs = %v, want %v", got, want)
 	}
+	files["config.json"] = []byte(`{"eos_token_id": "</s>"}`)
+	if _, err := ReadFiles(files); err == nil || !strings.Contains(err.Error(), `"</s>" is neither a token's id nor a list of ids`) {
+		t.Errorf("a text for an id: %v", err)
+	}
 }
 
 func TestFolderKeepsFiles(t *testing.T) {

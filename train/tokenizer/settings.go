@@ -199,8 +199,10 @@ func idList(raw json.RawMessage) ([]int64, error) {
 		return []int64{one}, nil
 	}
 	var list []int64
-	err := json.Unmarshal(raw, &list)
-	return list, err
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return nil, fmt.Errorf("%s is neither a token's id nor a list of ids", clip(string(raw)))
+	}
+	return list, nil
 }
 
 // merge overrides tokenizer.json's added tokens with tokenizer_config.json's, and adds
