@@ -170,7 +170,7 @@ type Sequence interface {
 	ScatterRows(dx, dout, rows Buffer, C int)
 	// SegmentMean sets out[j] [C] to the mean of rows segments[2j] to
 	// segments[2j+1] of x: plain sum in row order, divided by the row count; 0 for
-	// an empty segment.
+	// an empty segment. x may be Float instead.
 	SegmentMean(out, x, segments Buffer, C int)
 	// SegmentMeanBackward adds dout[j]/n to each of the n rows of segment j of dx,
 	// segments ascending; they may overlap.
