@@ -125,7 +125,7 @@ func taughtSquares(t *testing.T, data string) (talks, pairs string) {
 // The other classes learn, too.
 func TestImagesOfClasses(t *testing.T) {
 	l, data := newLab(t), squares(t)
-	tiled := []string{prompttest.TiledPictureConfig, prompttest.SplitPictureConfig}
+	tiled := []string{prompttest.TiledPictureConfig, prompttest.SplitPictureConfig, prompttest.SquarePictureConfig}
 	for i, conf := range append(prompttest.OtherPictureConfigs(), tiled...) {
 		dir := prompttest.PictureFolder(t, conf)
 		for _, lora := range []bool{true, false} {

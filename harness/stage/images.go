@@ -401,6 +401,12 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		return x, hasTokens(tok, m.Break, m.End)
 	case settings.Tile == 0:
 		return x, nil
+	case settings.Square():
+		named := tok.SpecialTokens().Named
+		x.Place = cmp.Or(named["boi_token"], "<start_of_image>")
+		end := cmp.Or(named["eoi_token"], "<end_of_image>")
+		x.Written = "\n\n" + x.Place + tok.Token(pad) + end + "\n\n"
+		return x, hasTokens(tok, x.Place, end)
 	}
 	for name, to := range map[string]*[]int32{"start_image_token": &x.Before, "end_image_token": &x.After} {
 		text := tok.SpecialTokens().Named[name]
