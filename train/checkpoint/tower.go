@@ -163,7 +163,9 @@ func towerNotes(dir string, c model.Config) []string {
 		return []string{err.Error()}
 	}
 	tiles := ""
-	if x.Tiled() {
+	if x.Kind == vision.Gemma3 {
+		tiles = fmt.Sprintf(", and an image is %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
+	} else if x.Tiled() {
 		tiles = fmt.Sprintf(", and an image is tiles of %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
 	}
 	return []string{fmt.Sprintf("with a vision tower of %s of width %d, %d heads, feed-forward %d, %d parameters, "+
