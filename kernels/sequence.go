@@ -14,6 +14,12 @@ type AttentionShape struct {
 	// the encoder of Vaswani et al., arXiv:1706.03762 §3.2.3. Window must be 0, and sequences have no prefix. Other
 	// operations ignore it.
 	Full bool
+	// Ahead, I32 [M] or empty: in Attention, AttentionBackward and PagedAttention, row m also sees the Ahead[m] rows
+	// behind it in its sequence. These are a block with it: all rows of a block see up to its last one, so behind a
+	// row with a > 0 comes one with a-1. A window moves the first row that each sees, not the last one. The tokens of
+	// an image are a block in PaliGemma (arXiv:2407.07726 §3.2) and Gemma 3 (arXiv:2503.19786 §2.1). Full must be
+	// false. Other operations ignore it.
+	Ahead Buffer
 	// Cap > 0 replaces each scaled score z by Cap·Tanh(z/Cap) (Gemma 2, arXiv:2408.00118 §2),
 	// with Tanh of kernels/ref.
 	Cap float64
@@ -23,13 +29,41 @@ type AttentionShape struct {
 	Interleaved bool
 }
 
-// CheckFull panics if rows see those behind them but have a window, or sequences of so many groups' prefixes.
+// CheckFull panics if all rows see those behind them but have a window, sequences of so many groups' prefixes, or
+// blocks.
 func (s AttentionShape) CheckFull(groups int) {
+	if s.Full && !s.Ahead.Empty() {
+		panic("kernels: full attention has blocks of rows")
+	}
 	if s.Full && s.Window != 0 {
 		panic("kernels: full attention has a window")
 	}
 	if s.Full && groups != 0 {
 		panic("kernels: full attention has groups, whose sequences begin with a prefix")
+	}
+}
+
+// SeesAhead reports whether attention on be takes AttentionShape.Ahead.
+func SeesAhead(be Backend) bool {
+	x, ok := be.(interface{ SeesAhead() bool })
+	return !ok || x.SeesAhead()
+}
+
+// CheckAhead panics unless ahead [M], if it is not empty, has blocks that end within their sequences: each row with
+// a > 0 precedes one of its sequence with a-1. Sequence j is rows offsets[j] to offsets[j+1].
+func CheckAhead(ahead, offsets []int32) {
+	if len(ahead) == 0 {
+		return
+	}
+	if len(ahead) != int(offsets[len(offsets)-1]) {
+		panic("kernels: blocks of other rows")
+	}
+	for j := 1; j < len(offsets); j++ {
+		for i := offsets[j-1]; i < offsets[j]; i++ {
+			if a := ahead[i]; a < 0 || a > 0 && (i+1 == offsets[j] || ahead[i+1] != a-1) {
+				panic("kernels: a block of rows is torn, or goes beyond its sequence")
+			}
+		}
 	}
 }
 
@@ -75,7 +109,7 @@ type Sequence interface {
 	// others, which see all its rows before their own. With empty groups no sequence has
 	// a prefix. For query row i and head h, over the rows t ≤ i of its sequence, prefix
 	// included, counted from the sequence's start, and with a window only those with
-	// i-t < Window, or if Full over all rows t of its sequence:
+	// i-t < Window, or if Full over all rows t of its sequence. With Ahead, t is at most i + Ahead[i] instead of i.
 	//	z[t]   = (chain over d of q[d]·k[t,d]) · Scale, capped if Cap > 0
 	//	m      = max z
 	//	e[t]   = Exp(z[t] - m)
@@ -100,6 +134,8 @@ type Sequence interface {
 	//	          sequences that see t, within a sequence the query heads that share
 	//	          t's head, within a head the query rows that see t, all ascending.
 	// If Full, these are all rows of the sequence. It panics as Attention does.
+	//
+	// In class "cpu/bf16" a sum of dk or dv has the steps from the first on in which a query sees a key of t's step.
 	AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups Buffer, s AttentionShape)
 
 	// Sink makes each query head h of att [M,H·D], from Attention with its stats [M,H,2], attend to one more
@@ -121,7 +157,8 @@ type Sequence interface {
 	// PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 	// values are in pages: row m belongs to sequence seq[m] and sees its positions 0 to
 	// pos[m], or its window; position t is in page table[seq[m], t/Size], table
-	// [sequences,tableWidth]. Table entries outside the visible positions may be anything.
+	// [sequences,tableWidth]. With Ahead, the row sees up to position pos[m] + Ahead[m].
+	// Table entries outside the visible positions may be anything.
 	// stats [M,H,2] gets what Attention sets; it may be empty.
 	PagedAttention(out, stats, qkv Buffer, p Pages, table, seq, pos Buffer, tableWidth int, s AttentionShape)
 	// CopyPages copies page pairs[2i] to page pairs[2i+1], keys and values, in order.
@@ -133,7 +170,7 @@ type Sequence interface {
 	ScatterRows(dx, dout, rows Buffer, C int)
 	// SegmentMean sets out[j] [C] to the mean of rows segments[2j] to
 	// segments[2j+1] of x: plain sum in row order, divided by the row count; 0 for
-	// an empty segment.
+	// an empty segment. x may be Float instead.
 	SegmentMean(out, x, segments Buffer, C int)
 	// SegmentMeanBackward adds dout[j]/n to each of the n rows of segment j of dx,
 	// segments ascending; they may overlap.

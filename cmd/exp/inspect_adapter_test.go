@@ -92,14 +92,14 @@ func TestInspectText(t *testing.T) {
 	}
 }
 
-// withVision writes the model in from as the text part of a Gemma3ForConditionalGeneration.
+// withVision writes the model in from as the text part of a Lfm2VlForConditionalGeneration.
 func withVision(t *testing.T, from, to string) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(from, "config.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := `{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "vision_config": {"model_type": "siglip_vision_model"}, "text_config": ` + string(raw) + `}`
+	config := `{"architectures": ["Lfm2VlForConditionalGeneration"], "model_type": "lfm2_vl", "vision_config": {"model_type": "siglip2_vision_model"}, "text_config": ` + string(raw) + `}`
 	if err := os.WriteFile(filepath.Join(to, "config.json"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -222,8 +222,8 @@ func aboutModel(path string) string {
       --set model.base=hub:Qwen/Qwen3.5-4B@main --set model.part=images
 
   In all other classes with a vision tower that exp computes (Qwen2-VL, Qwen2.5-VL,
-  Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, SmolVLM, Mistral 3) whole is text and
-  images, and images is refused.
+  Qwen3-VL, GLM-4.1V to 4.6V, InternVL, Idefics3, SmolVLM, Mistral 3, Gemma 3) whole is
+  text and images, and images is refused.
 `
 	}
 	return ""

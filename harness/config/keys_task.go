@@ -220,7 +220,7 @@ func imageKeys() []Key {
 			Help: help + "; 0 takes the model folder's, in preprocessor_config.json. A Qwen2.5-VL reads 28×28 " +
 				"pixels as one token. Of InternVL both count whole tiles, such as 448×448 pixels each. Idefics3 and " +
 				"SmolVLM bring the longer side to the root of the maximum, such as 512 of 262144; Mistral 3 " +
-				"reduces it to that. They have no minimum"}
+				"reduces it to that. They have no minimum, and Gemma 3 takes neither"}
 	}
 	return []Key{
 		{Path: "data.image_key", Kind: String, Default: is("images"), Stages: at(Prepare), Late: true,

@@ -8,12 +8,17 @@ import (
 
 	"exp/train/model"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // ImageReader says how a model of text and images reads an image in a prompt.
 type ImageReader struct {
 	// Pad is the token that the chat template writes for an image.
 	Pad int32
+	// Place is the text that the chat template writes for an image where the processor puts Written there, which has
+	// the pad, before it makes tokens of the text (Gemma 3); empty: the template writes the pad.
+	Place   string `json:",omitempty"`
+	Written string `json:",omitempty"`
 	// Before and After are tokens around each image that the template does not write (InternVL).
 	Before, After []int32
 	// Marks are texts around parts of it that the template does not write (Idefics3, SmolVLM, Pixtral); nil: none.
@@ -34,7 +39,21 @@ func (e *ImagesError) Error() string { return "images: " + e.Err.Error() }
 func (e *ImagesError) Unwrap() error { return e.Err }
 
 // ReadImages makes the prompter write images as x says; without, it refuses problems with images.
-func (p *Prompter) ReadImages(x *ImageReader) { p.images = x }
+func (p *Prompter) ReadImages(x *ImageReader) {
+	p.images = x
+	if x != nil && p.template != nil {
+		p.template.place, p.template.written = x.Place, x.Written
+	}
+}
+
+// spellings returns the texts that stand for an image.
+func (x *ImageReader) spellings(tok tokenizer.Tokenizer) []string {
+	list := []string{tok.Token(x.Pad)}
+	if x.Place != "" {
+		list = append(list, x.Place)
+	}
+	return list
+}
 
 // OfferImages makes the error about problems with images name the setting that makes the model read them.
 func (p *Prompter) OfferImages(setting string) { p.unread = setting + " reads them, " }

@@ -368,7 +368,7 @@ func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, ope
 	}
 	e := p.escaper
 	if e == nil && p.images != nil {
-		e = &escaper{[]string{p.Tokenizer.Token(p.images.Pad)}}
+		e = &escaper{p.images.spellings(p.Tokenizer)}
 	}
 	if ids, _, err = p.encodeChat(e, list, tools, open); err == nil && len(images) > 0 {
 		ids, err = p.illustrated(images, ids)

@@ -34,6 +34,8 @@ type template struct {
 	toolSource string // of the template that renders chats with tools
 	channels   bool   // an answer is several messages: the token behind one does not end the answer
 	parts      bool   // contents must be lists of parts
+	place      string // what it writes for an image, where the processor puts written (ImageReader)
+	written    string
 	opening    string // what such a template writes before an answer's text and a prompt does not end with, a space
 }
 
@@ -112,6 +114,15 @@ func (t *template) prompt(list []rollout.Message, tools json.RawMessage) (string
 
 // render returns the text of a chat that offers tools; open ends it where the assistant speaks.
 func (t *template) render(list []rollout.Message, tools json.RawMessage, open bool) (string, error) {
+	text, err := t.renderPlaces(list, tools, open)
+	if t.place != "" {
+		text = strings.ReplaceAll(text, t.place, t.written)
+	}
+	return text, err
+}
+
+// renderPlaces is render with the places of images as the template writes them.
+func (t *template) renderPlaces(list []rollout.Message, tools json.RawMessage, open bool) (string, error) {
 	in := t.input()
 	in.AddGenerationPrompt = open
 	if len(tools) > 0 {

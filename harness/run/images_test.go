@@ -126,7 +126,7 @@ func taughtSquares(t *testing.T, data string) (talks, pairs string) {
 // The other classes learn, too.
 func TestImagesOfClasses(t *testing.T) {
 	l, data := newLab(t), squares(t)
-	tiled := []string{prompttest.TiledPictureConfig, prompttest.SplitPictureConfig}
+	tiled := []string{prompttest.TiledPictureConfig, prompttest.SplitPictureConfig, prompttest.SquarePictureConfig}
 	for i, conf := range append(prompttest.OtherPictureConfigs(), tiled...) {
 		dir := prompttest.PictureFolder(t, conf)
 		for _, lora := range []bool{true, false} {
@@ -287,6 +287,7 @@ func TestPictureBenchmark(t *testing.T) {
 // What cannot read images is refused before any work, at its key.
 func TestImagesRefused(t *testing.T) {
 	l, dir, data := newLab(t), pictureFolder(t), squares(t)
+	square := prompttest.PictureFolder(t, prompttest.SquarePictureConfig)
 	_, pairs := taughtSquares(t, data)
 	for _, tt := range []struct{ set, want string }{
 		{"model.part=text", "it shows an image, and the model reads text alone"},
@@ -298,8 +299,11 @@ func TestImagesRefused(t *testing.T) {
 		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
 		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
 		{"reward_model={steps: 1, pairs_per_step: 2, source: " + pairs + ", optim: {lr: 0.01}}", `field "images": the problem has images`},
+		{"model.base=" + square + "; compute.device=cuda", "the tokens of an image see each other, which GPUs cannot compute yet"},
+		{"model.base=" + square + "; data.image_min_pixels=100", "brings every image to 16×16 pixels"},
 	} {
-		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data, "data.filter_overlong=false", tt.set)})
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data,
+			append([]string{"data.filter_overlong=false"}, strings.Split(tt.set, "; ")...)...)})
 		if err == nil {
 			_, err = plan.New(r, 0, l.be.Class(), l.sources)
 		}

@@ -117,6 +117,7 @@ func TestTrainedTowersOfClasses(t *testing.T) {
 		more []string
 	}{
 		{prompttest.TiledPictureConfig, []string{"algo={kind: flowrl}"}},
+		{prompttest.SquarePictureConfig, nil},
 		{qwen35Config, []string{"model.part=images", "train.optim={kind: muon, lr: 0.01}"}},
 	} {
 		dir := prompttest.PictureFolder(t, tt.conf)

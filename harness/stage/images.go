@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"exp/experiments/blob"
@@ -333,6 +334,12 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		return x, hasTokens(tok, m.Break, m.End)
 	case settings.Tile == 0:
 		return x, nil
+	case settings.Square():
+		named := tok.SpecialTokens().Named
+		x.Place = cmp.Or(named["boi_token"], "<start_of_image>")
+		end := cmp.Or(named["eoi_token"], "<end_of_image>")
+		x.Written = "\n\n" + x.Place + tok.Token(pad) + end + "\n\n"
+		return x, hasTokens(tok, x.Place, end)
 	}
 	for name, to := range map[string]*[]int32{"start_image_token": &x.Before, "end_image_token": &x.After} {
 		text := tok.SpecialTokens().Named[name]
@@ -363,6 +370,11 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 	var err error
 	if x.Vision, err = visionDigest(c, false); err != nil {
 		bad("model.base", config.CodeData, oneLine(err), "")
+	}
+	if arch, err := ReadArchitecture(c); err == nil && arch.Images.Block > 0 &&
+		strings.HasPrefix(c.Compute.Device, "cuda") {
+		bad("compute.device", config.CodeConflict, "in this model the tokens of an image see each other, which GPUs "+
+			"cannot compute yet", "compute.device: cpu, or model.part: text for its text part alone")
 	}
 	if p == nil {
 		return

@@ -69,7 +69,7 @@ func insideLarger(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf := `{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3", "vision_config": {}, "text_config": ` + string(raw) + `}`
+	conf := `{"architectures": ["Lfm2VlForConditionalGeneration"], "model_type": "lfm2_vl", "vision_config": {}, "text_config": ` + string(raw) + `}`
 	x, err := checkpoint.OpenFolder(from)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func (b *Backend) attention(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.attention
 	g.qkv = floats(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.window, g.full, g.scale = C.long(window(s)), full(s), C.float(s.Scale)
+	g.window, g.full, g.ahead, g.scale = C.long(window(s)), full(s), ints(s.Ahead), C.float(s.Scale)
 	g.cap, g.inv_cap = caps(s)
 	return g
 }
@@ -37,6 +37,12 @@ func full(s kernels.AttentionShape) C.int {
 		return 1
 	}
 	return 0
+}
+
+// checkSeen panics if rows of packed sequences cannot see what s says.
+func checkSeen(offsets, groups kernels.Buffer, s kernels.AttentionShape) {
+	s.CheckFull(groups.Len())
+	kernels.CheckAhead(aheadOf(s), kernels.Elems[int32](offsets))
 }
 
 // caps returns the cap and its reciprocal, zeros without one.
@@ -102,7 +108,7 @@ func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s k
 	m := qkv.Len() / s.Stride()
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
-	s.CheckFull(groups.Len())
+	checkSeen(offsets, groups, s)
 	if b.tiles != nil {
 		b.tileAttention(out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return
@@ -124,7 +130,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, m*s.H*s.D)
 	check(out, m*s.H*s.D)
 	check(stats, m*s.H*2)
-	s.CheckFull(groups.Len())
+	checkSeen(offsets, groups, s)
 	if b.tiles != nil {
 		b.tileAttentionBackward(dqkv, dout, out, stats, qkv, b.grouping(offsets, groups, window(s)), s)
 		return
@@ -162,6 +168,9 @@ func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 	if !stats.Empty() {
 		check(stats, m*s.H*2)
 	}
+	if !s.Ahead.Empty() {
+		check(s.Ahead, m)
+	}
 	if p.Size%kernels.Lanes != 0 {
 		panic("cpu: page size must be a multiple of 16")
 	}
@@ -179,6 +188,6 @@ func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 		grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
 		use{out, byRow | writes}, use{stats, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged},
-		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow}, use{s.Ahead, byRow})
 	b.foldAppend(p, qkv)
 }

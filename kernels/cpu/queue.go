@@ -294,9 +294,9 @@ func (b *Backend) foldAppend(p kernels.Pages, qkv kernels.Buffer) {
 
 // question is the arguments of a call of queue.wait.
 type question struct {
-	slots, seq, pos, table unsafe.Pointer
-	rows, size             int
-	width, window          int
+	slots, seq, pos, ahead, table unsafe.Pointer
+	rows, size                    int
+	width, window                 int
 }
 
 // wait returns which blocks of rows PagedAttention must wait for: those with keys that a row
@@ -311,7 +311,8 @@ func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width int,
 	slots := q.stored[i].slots
 	// All layers in a queue ask the same question, or one with a window and one without. The
 	// buffers have not changed since, because Copy flushes the queue.
-	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), table.Addr(), pos.Len(), p.Size, width, window(s)}
+	ask := question{slots.Addr(), seq.Addr(), pos.Addr(), s.Ahead.Addr(), table.Addr(), pos.Len(), p.Size, width,
+		window(s)}
 	seeing = slices.Index(q.asked, ask)
 	if seeing < 0 {
 		seeing = len(q.asked)
@@ -320,9 +321,17 @@ func (q *queue) wait(p kernels.Pages, table, seq, pos kernels.Buffer, width int,
 		}
 		q.asked = append(q.asked, ask)
 		q.answer[seeing] = q.sees(seeing, kernels.Elems[int32](slots), kernels.Elems[int32](table),
-			kernels.Elems[int32](seq), kernels.Elems[int32](pos), p.Keys.Len()/(s.K*s.D*p.Size))
+			kernels.Elems[int32](seq), kernels.Elems[int32](pos), aheadOf(s), p.Keys.Len()/(s.K*s.D*p.Size))
 	}
 	return q.answer[seeing], seeing
+}
+
+// aheadOf returns how many rows behind it each row sees, none if no row sees any.
+func aheadOf(s kernels.AttentionShape) []int32 {
+	if s.Ahead.Empty() {
+		return nil
+	}
+	return kernels.Elems[int32](s.Ahead)
 }
 
 // keeps remembers where AppendKV stores keys and values, if it is queued.
@@ -340,7 +349,7 @@ type pageStores struct {
 
 // sees answers question n, about a cache of that many pages, and sets q.c.see. It does not look
 // before a row's window, where the table need not name pages.
-func (q *queue) sees(n int, slots, table, seq, pos []int32, pages int) queueWait {
+func (q *queue) sees(n int, slots, table, seq, pos, ahead []int32, pages int) queueWait {
 	width, size, window := q.asked[n].width, q.asked[n].size, q.asked[n].window
 	if len(slots) != len(pos) {
 		return afterAll
@@ -367,10 +376,14 @@ func (q *queue) sees(n int, slots, table, seq, pos []int32, pages int) queueWait
 		lo, hi := q.row(b), q.row(b+1)
 		first := lo // first row that this block sees
 		for m := hi - 1; m >= lo; m-- {
-			oldest, last := max(0, int(pos[m])+1-window)/size, int(pos[m])/size
+			end := int(pos[m]) // last position that the row sees
+			if len(ahead) > 0 {
+				end += int(ahead[m])
+			}
+			oldest, last := max(0, int(pos[m])+1-window)/size, end/size
 			for i, page := range table[int(seq[m])*width+oldest : int(seq[m])*width+last+1] {
 				s := &q.stores[page]
-				if s.next != 0 && (oldest+i < last || int(s.next-1) <= int(pos[m])%size) {
+				if s.next != 0 && (oldest+i < last || int(s.next-1) <= end%size) {
 					return afterAll
 				}
 				if s.first != 0 {

@@ -306,7 +306,7 @@ func TestWhatAttentionWaitsFor(t *testing.T) {
 	}
 	windowed := func(n int) queueWait {
 		q.asked = []question{{size: size, width: width, window: n}}
-		return q.sees(0, slots, table, seq, pos, m*width)
+		return q.sees(0, slots, table, seq, pos, nil, m*width)
 	}
 	ask := func() queueWait { return windowed(math.MaxInt32) }
 	if got := ask(); got != afterNone {

@@ -239,7 +239,7 @@ func (b *Backend) tileHeads(qkv kernels.Buffer, s kernels.AttentionShape) *C.str
 	g := &b.a.tile_attention
 	g.qkv = halves(qkv)
 	g.h, g.kv, g.d, g.stride = C.long(s.H), C.long(s.K), C.long(s.D), C.long(s.Stride())
-	g.window, g.full, g.scale = C.long(window(s)), full(s), C.float(s.Scale)
+	g.window, g.full, g.ahead, g.scale = C.long(window(s)), full(s), ints(s.Ahead), C.float(s.Scale)
 	g.cap, g.inv_cap = caps(s)
 	return g
 }
@@ -284,7 +284,7 @@ func (b *Backend) tilePagedAttention(out, stats, qkv kernels.Buffer, p kernels.P
 		perRow: s.K, grain: max(1, 8192/(s.D*p.Size)), other: pagedWork(pos, s),
 		wait: wait, seeing: seeing},
 		use{out, byRow | writes}, use{stats, byRow | writes}, use{qkv, byRow}, use{p.Keys, paged},
-		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow})
+		use{p.Values, paged}, use{table, reads}, use{seq, byRow}, use{pos, byRow}, use{s.Ahead, byRow})
 	b.foldAppend(p, qkv)
 }
 

@@ -101,12 +101,23 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 		interleaved: flag(s.Interleaved)}))
 }
 
+// SeesAhead reports that no kernel here takes AttentionShape.Ahead.
+func (b *Backend) SeesAhead() bool { return false }
+
+// refuseAhead panics if rows see blocks of rows behind them.
+func refuseAhead(s kernels.AttentionShape) {
+	if !s.Ahead.Empty() {
+		panic("cuda: attention with blocks of rows that see each other (Ahead)")
+	}
+}
+
 // Attention implements kernels.Sequence.
 func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
 	s.CheckFull(groups.Len())
+	refuseAhead(s)
 	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
 		p: packingOf(M, offsets, groups), s: shape}
 	switch {
@@ -130,6 +141,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
 	s.CheckFull(groups.Len())
+	refuseAhead(s)
 	delta := b.scratch(M * s.H)
 	if b.err != nil {
 		return
@@ -173,6 +185,7 @@ func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
+	refuseAhead(s)
 	if !stats.Empty() {
 		check(stats, M*s.H*2)
 	}

@@ -36,7 +36,7 @@ func (b *Backend) SegmentMean(out, x, segments kernels.Buffer, channels int) {
 	n := rowsOf(segments, 2)
 	check(out, n*channels)
 	rowsOf(x, channels)
-	b.rows("segment_mean", n, single(out), b.operand(x), segments, n, channels)
+	b.rows("segment_mean", n, single(out), b.either(x), segments, n, channels)
 }
 
 // SegmentMeanBackward implements kernels.Sequence.

@@ -10,7 +10,7 @@ import (
 )
 
 func attentionChecks() []check {
-	return []check{
+	return append(aheadChecks(), []check{
 		{"Attention/shapes", on(packedBatches, checkAttentionShapes)},
 		{"Attention/sequences", on(packedBatches, checkAttentionSequences)},
 		{"Attention/infinite", on(packedBatches, checkAttentionInfinite)},
@@ -27,7 +27,7 @@ func attentionChecks() []check {
 		{"PagedAttention/rows", checkPagedAttentionRows},
 		{"PagedAttention/window", checkPagedAttentionWindow},
 		{"PagedAttention/prefill", checkPrefill},
-	}
+	}...)
 }
 
 // batches lists batches, only small ones if short.
@@ -140,6 +140,9 @@ func (p packed) String() string {
 	if p.shape.Full {
 		name += " full"
 	}
+	if !p.shape.Ahead.Empty() {
+		name += fmt.Sprintf(" ahead %v", kernels.Elems[int32](p.shape.Ahead))
+	}
 	if p.shape.Cap > 0 {
 		name += fmt.Sprintf(" cap %v", p.shape.Cap)
 	}
@@ -188,7 +191,7 @@ func (p packed) groupsOf(c *call) kernels.Buffer {
 }
 
 func (p packed) attend(c *call, qkv []float32) {
-	M, a := p.rows(), p.shape
+	M, a := p.rows(), p.shapeOn(c)
 	c.b.Attention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), c.operands("qkv", qkv),
 		c.ints("offsets", p.offsets()), p.groupsOf(c), a)
 }
@@ -220,6 +223,7 @@ func checkAttentionSequences(s *subject, of batches) error {
 			}
 			rows, prefix := p.sequence(j)
 			one := packed{shape: p.shape, lengths: []int{len(rows)}}
+			one.shape.Ahead = p.aheadOf(rows)
 			var x []float32
 			for _, m := range rows {
 				x = append(x, qkv[m*stride:(m+1)*stride]...)
@@ -270,7 +274,7 @@ func (p packed) notSeeing(m int) []int {
 		rows, prefix := p.sequence(j)
 		at := slices.Index(rows, m)
 		for n := prefix; n < len(rows); n++ {
-			if at < 0 || n < at && !p.shape.Full || p.shape.Window > 0 && n-at >= p.shape.Window {
+			if at < 0 || n+p.ahead(rows[n]) < at && !p.shape.Full || p.shape.Window > 0 && n-at >= p.shape.Window {
 				list = append(list, rows[n])
 			}
 		}
@@ -352,7 +356,8 @@ func checkAttentionTiny(s *subject, of batches) error {
 // back is the backward pass; fwd is the output of the forward pass.
 func (p packed) back(c *call, qkv, dout []float32, fwd []result) {
 	c.b.AttentionBackward(c.outOperands("dqkv", len(qkv)), c.operands("dout", dout), c.operands("out", fwd[0].f),
-		c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c), p.shape)
+		c.floats("stats", fwd[1].f), c.operands("qkv", qkv), c.ints("offsets", p.offsets()), p.groupsOf(c),
+		p.shapeOn(c))
 }
 
 func checkAttentionBackward(s *subject, of batches) error {
@@ -381,7 +386,7 @@ func checkAttentionBackward(s *subject, of batches) error {
 // checkBackwardWindow checks, with a window or if rows see those behind them, that NaN in a row reach only the
 // gradients of rows that see it or that it sees.
 func (s *subject) checkBackwardWindow(p packed, dout []float32, fwd []result, qkv []float32) error {
-	if p.shape.Window == 0 && !p.shape.Full {
+	if p.shape.Window == 0 && !p.shape.Full && p.shape.Ahead.Empty() {
 		return nil
 	}
 	clean, err := run(s.b, func(c *call) { p.back(c, qkv, dout, fwd) })

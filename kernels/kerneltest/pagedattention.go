@@ -127,19 +127,29 @@ func checkCopyPages(s *subject) error {
 }
 
 // checkPagedAttentionRows decodes rows of all sequences in one batch.
-func checkPagedAttentionRows(s *subject) error {
-	for _, k := range allCaches(s.short) {
+func checkPagedAttentionRows(s *subject) error { return s.checkPagedRows(allCaches(s.short)) }
+
+func (s *subject) checkPagedRows(list []*cache) error {
+	for _, k := range list {
 		a := k.shape
+		rows := []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq},
+			{name: "pos", width: 1, i: k.pos}}
+		if !a.Ahead.Empty() {
+			rows = append(rows, field{name: "ahead", width: 1, i: kernels.Elems[int32](a.Ahead)})
+		}
 		keys, values, err := s.filled(k)
 		if err != nil {
 			return err
 		}
 		err = s.checkRows(rowCase{
 			name: fmt.Sprintf("PagedAttention %v", k), op: "PagedAttention", large: k.again,
-			rows: []field{{name: "qkv", width: a.Stride(), f: k.qkv, operand: true}, {name: "seq", width: 1, i: k.seq},
-				{name: "pos", width: 1, i: k.pos}},
+			rows: rows,
 			run: func(c *call, in []kernels.Buffer, M int) {
 				p := kernels.Pages{Keys: c.operands("keys", keys), Values: c.operands("values", values), Size: k.size}
+				a := a
+				if len(in) > 3 {
+					a.Ahead = in[3]
+				}
 				c.b.PagedAttention(c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2), in[0], p,
 					c.ints("table", k.table), in[1], in[2], k.width, a)
 			},
@@ -225,17 +235,30 @@ func checkPrefill(s *subject) error {
 	return nil
 }
 
-// decode appends and attends to chunk rows at a time. Pages start as NaN, so that
-// positions not yet written show if they are read.
+// decode appends and attends to chunk rows at a time.
 func (k *cache) decode(c *call, chunk int) {
-	a, M := k.shape, k.rows()
+	cuts := []int{0}
+	for lo := 0; lo < k.rows(); lo += chunk {
+		cuts = append(cuts, min(lo+chunk, k.rows()))
+	}
+	k.decodeParts(c, cuts)
+}
+
+// decodeParts appends and attends to rows from one cut up to the next at a time. Pages start as NaN, so that
+// positions not yet written show if they are read.
+func (k *cache) decodeParts(c *call, cuts []int) {
+	a, M := k.shapeOn(c), k.rows()
+	ahead := a.Ahead
 	out, stats := c.outOperands("out", M*a.H*a.D), c.out("stats", M*a.H*2)
 	p := kernels.Pages{Keys: c.spareOperands("keys", nans(k.elements())), Values: c.spareOperands("values",
 		nans(k.elements())), Size: k.size}
 	qkv, slots := c.operands("qkv", k.qkv), c.ints("slots", k.slots)
 	table, seq, pos := c.ints("table", k.table), c.ints("seq", k.seq), c.ints("pos", k.pos)
-	for lo := 0; lo < M; lo += chunk {
-		hi := min(lo+chunk, M)
+	for i, hi := range cuts[1:] {
+		lo := cuts[i]
+		if !ahead.Empty() {
+			a.Ahead = ahead.Slice(lo, hi)
+		}
 		rows := qkv.Slice(lo*a.Stride(), hi*a.Stride())
 		c.b.AppendKV(p, rows, slots.Slice(lo, hi), a)
 		c.b.PagedAttention(out.Slice(lo*a.H*a.D, hi*a.H*a.D), stats.Slice(lo*a.H*2, hi*a.H*2), rows, p, table,

@@ -126,15 +126,21 @@ func checkSegmentMean(s *subject) error {
 	for _, C := range append(sizes(), 300) {
 		r := newStream(fmt.Sprint("segments", C))
 		x := r.floats(M * C)
-		err := s.checkRows(rowCase{
-			name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
-			rows: []field{{name: "segments", width: 2, i: r.segments(S, M)}},
-			run: func(c *call, in []kernels.Buffer, S int) {
-				c.b.SegmentMean(c.out("out", S*C), c.operands("x", x), in[0], C)
-			},
-		}, S)
-		if err != nil {
-			return err
+		segments := r.segments(S, M)
+		for _, of := range []func(c *call) kernels.Buffer{
+			func(c *call) kernels.Buffer { return c.operands("x", x) },
+			func(c *call) kernels.Buffer { return c.floats("x", x) },
+		} {
+			err := s.checkRows(rowCase{
+				name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
+				rows: []field{{name: "segments", width: 2, i: segments}},
+				run: func(c *call, in []kernels.Buffer, S int) {
+					c.b.SegmentMean(c.out("out", S*C), of(c), in[0], C)
+				},
+			}, S)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -10,7 +10,8 @@ import (
 // offsets[j] to offsets[j+1] are sequence j's own, and the first of sequences
 // groups[g] to groups[g+1] is the prefix of the others. For query row i and head h,
 // over the rows t ≤ i of its sequence, prefix included, counted from the sequence's
-// start, and with a window only those with i-t < Window, or if Full over all rows t:
+// start, and with a window only those with i-t < Window, or if Full over all rows t, and with
+// Ahead over those up to i + Ahead[i]:
 //
 //	z[t]   = (chain over d of q[d]·k[t,d]) · Scale; with a cap, Cap·Tanh(z[t]/Cap)
 //	m      = max z
@@ -27,14 +28,14 @@ func Attention[T Float](out, stats, qkv []T, offsets, groups []int32, s kernels.
 	if len(out) != M*s.H*s.D || len(stats) != M*s.H*2 {
 		panic("ref: Attention: length mismatch")
 	}
-	s.CheckFull(len(groups))
+	list := shapedSequences(offsets, groups, M, s)
 	e := make([]T, M)
-	for _, seq := range sequences(offsets, groups, M) {
+	for _, seq := range list {
 		for n := seq.prefix; n < seq.len(); n++ {
 			i := seq.row(n)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
-				from, last := firstSeen(n, s), lastSeen(n, seq.len(), s)
+				from, last := firstSeen(n, s), seq.lastSeen(n, s)
 				z := e[:last+1]
 				for t := from; t <= last; t++ {
 					z[t] = cappedScore(T(chain(q, key(qkv, seq.row(t), h, s), 0)*T(s.Scale)), s.Cap)
@@ -63,20 +64,24 @@ func firstSeen(n int, s kernels.AttentionShape) int {
 	return 0
 }
 
-// lastSeen returns the last of T positions that a query at position n sees.
-func lastSeen(n, T int, s kernels.AttentionShape) int {
-	if s.Full {
-		return T - 1
+// lastSeen returns the last position that a query at position n, behind the prefix, sees.
+func (q sequence) lastSeen(n int, s kernels.AttentionShape) int {
+	switch {
+	case s.Full:
+		return q.len() - 1
+	case !s.Ahead.Empty():
+		return n + int(ints(s.Ahead)[q.row(n)])
 	}
 	return n
 }
 
-// seenFrom returns the first position, of those after a prefix, that sees position t.
-func seenFrom(t, prefix int, s kernels.AttentionShape) int {
-	if s.Full {
-		return prefix
+// seenFrom returns the first position, of those behind the prefix, that sees position t.
+func (q sequence) seenFrom(t int, s kernels.AttentionShape) int {
+	n := max(t, q.prefix)
+	for n > q.prefix && q.lastSeen(n-1, s) >= t {
+		n--
 	}
-	return max(t, prefix)
+	return n
 }
 
 // seenBefore returns one past the last of T positions that sees position t.
@@ -158,9 +163,9 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 	if len(dqkv) != len(qkv) || len(dout) != M*s.H*s.D || len(out) != len(dout) || len(stats) != M*s.H*2 {
 		panic("ref: AttentionBackward: length mismatch")
 	}
-	s.CheckFull(len(groups))
+	list := shapedSequences(offsets, groups, M, s)
 	clear(dqkv)
-	for _, seq := range sequences(offsets, groups, M) {
+	for _, seq := range list {
 		for h := 0; h < s.H; h++ {
 			for n := seq.prefix; n < seq.len(); n++ {
 				i := seq.row(n)
@@ -169,7 +174,7 @@ func AttentionBackward[T Float](dqkv, dout, out, stats, qkv []T, offsets, groups
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q, dq := head(qkv, i, h, s), head(dqkv, i, h, s)
-				for m := firstSeen(n, s); m <= lastSeen(n, seq.len(), s); m++ {
+				for m := firstSeen(n, s); m <= seq.lastSeen(n, s); m++ {
 					t := seq.row(m)
 					k, v := key(qkv, t, h, s), value(qkv, t, h, s)
 					z, y := capped(T(chain(q, k, 0)*T(s.Scale)), s.Cap)
@@ -255,6 +260,14 @@ func sequences(offsets, groups []int32, M int) []sequence {
 			list[j].prefixRow, list[j].prefix = first.firstRow, first.own
 		}
 	}
+	return list
+}
+
+// shapedSequences returns the sequences of M rows that see what s says. It panics if they cannot.
+func shapedSequences(offsets, groups []int32, M int, s kernels.AttentionShape) []sequence {
+	s.CheckFull(len(groups))
+	list := sequences(offsets, groups, M)
+	kernels.CheckAhead(ints(s.Ahead), offsets)
 	return list
 }
 

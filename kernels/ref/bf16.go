@@ -143,11 +143,11 @@ func (f factors) matMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K 
 // attention is Attention with f's sums.
 func (f factors) attention(out, stats, qkv []float32, offsets, groups []int32, s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
-	s.CheckFull(len(groups))
+	list := shapedSequences(offsets, groups, M, s)
 	z, v := make([]float32, M), make([]float32, M*s.D)
-	for _, seq := range sequences(offsets, groups, M) {
+	for _, seq := range list {
 		for own := seq.prefix; own < seq.len(); own++ {
-			n, i := lastSeen(own, seq.len(), s)+1, seq.row(own)
+			n, i := seq.lastSeen(own, s)+1, seq.row(own)
 			for h := 0; h < s.H; h++ {
 				q := head(qkv, i, h, s)
 				from := firstSeen(own, s)
@@ -221,9 +221,9 @@ func byKeys(f factors, o, z []float32, from int, v []float32) (m, inv float32) {
 func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offsets, groups []int32,
 	s kernels.AttentionShape) {
 	M := attentionRows(qkv, s)
-	s.CheckFull(len(groups))
+	list := shapedSequences(offsets, groups, M, s)
 	clear(dqkv)
-	for _, seq := range sequences(offsets, groups, M) {
+	for _, seq := range list {
 		P, T, own := seq.prefix, seq.len(), seq.own
 		p, dz := make([]float32, own*T), make([]float32, own*T) // [query,key], 0 for unseen keys
 		a, b := make([]float32, T), make([]float32, T)
@@ -237,7 +237,7 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 				do := dout[at*s.D : (at+1)*s.D]
 				delta := LaneDot(do, out[at*s.D:(at+1)*s.D])
 				q := head(qkv, row, h, s)
-				end := lastSeen(P+i, T, s) + 1
+				end := seq.lastSeen(P+i, s) + 1
 				for t := firstSeen(P+i, s); t < end; t++ {
 					z, y := capped(f.sum(q, key(qkv, seq.row(t), h, s), 0)*float32(s.Scale), s.Cap)
 					p[i*T+t] = Exp(z-m) * inv
@@ -258,10 +258,10 @@ func (f factors) attentionBackward(dqkv, dout, out, stats, qkv []float32, offset
 			for t := range T {
 				dk, dv := key(dqkv, seq.row(t), h, s), value(dqkv, seq.row(t), h, s)
 				for d := range s.D {
-					// Queries before t, queries of the prefix, and queries whose windows begin after
+					// Queries before the first, queries of the prefix, and queries whose windows begin after
 					// t count as products 0.
-					first, end := seenFrom(t, P, s), seenBefore(t, T, s)
-					lo := first / f.terms * f.terms
+					first, end := seq.seenFrom(t, s), seenBefore(t, T, s)
+					lo := seq.seenFrom(t/f.terms*f.terms, s) / f.terms * f.terms
 					clear(a)
 					clear(b)
 					for i := first; i < end; i++ {
@@ -283,12 +283,12 @@ func (f factors) pagedAttention(out, stats, qkv []float32, p Pages[float32], tab
 	s kernels.AttentionShape) {
 	pageCount(p, s)
 	for m := range seq {
-		n := int(pos[m]) + 1
+		n := seenInPages(pos, m, s)
 		row := table[int(seq[m])*tableWidth:][:tableWidth]
 		z, k, v := make([]float32, n), make([]float32, s.D), make([]float32, n*s.D)
 		for h := 0; h < s.H; h++ {
 			kh := kvHead(h, s)
-			from := firstSeen(n-1, s)
+			from := firstSeen(int(pos[m]), s)
 			for t := from; t < n; t++ {
 				page, at := int(row[t/p.Size]), t%p.Size
 				for d := range k {

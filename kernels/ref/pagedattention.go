@@ -35,7 +35,7 @@ func AppendKV[T Float](p Pages[T], qkv []T, slots []int32, s kernels.AttentionSh
 
 // PagedAttention sets out [M,H·D] as Attention does, for rows whose keys and
 // values are in pages: row m of qkv [M,Stride] belongs to sequence seq[m] and
-// sees its positions 0 to pos[m], or its window; position t is in page
+// sees its positions 0 to pos[m] + Ahead[m], or its window; position t is in page
 // table[seq[m], t/Size], table [sequences,tableWidth]. Positions that no row sees are
 // not read, nor are their table entries. stats [M,H,2] gets m and 1/l, unless it is empty.
 func PagedAttention[T Float](out, stats, qkv []T, p Pages[T], table, seq, pos []int32, tableWidth int,
@@ -48,12 +48,12 @@ func PagedAttention[T Float](out, stats, qkv []T, p Pages[T], table, seq, pos []
 	}
 	var e []T
 	for m := 0; m < M; m++ {
-		n := int(pos[m]) + 1
+		n := seenInPages(pos, m, s)
 		if seq[m] < 0 || int(seq[m]) >= len(table)/tableWidth || n < 1 || n > tableWidth*p.Size {
 			panic("ref: PagedAttention: sequence or position out of range")
 		}
-		row := table[int(seq[m])*tableWidth:][:tableWidth]
-		for _, page := range row[firstSeen(n-1, s)/p.Size : (n+p.Size-1)/p.Size] {
+		row, from := table[int(seq[m])*tableWidth:][:tableWidth], firstSeen(int(pos[m]), s)
+		for _, page := range row[from/p.Size : (n+p.Size-1)/p.Size] {
 			if page < 0 || int(page) >= pages {
 				panic("ref: PagedAttention: page out of range")
 			}
@@ -63,16 +63,24 @@ func PagedAttention[T Float](out, stats, qkv []T, p Pages[T], table, seq, pos []
 		}
 		for h := 0; h < s.H; h++ {
 			o := out[(m*s.H+h)*s.D:][:s.D]
-			largest, inv := attendPages(o, e[:n], head(qkv, m, h, s), p, row, kvHead(h, s), s)
+			largest, inv := attendPages(o, e[:n], head(qkv, m, h, s), p, row, kvHead(h, s), from, s)
 			keepStats(stats, m*s.H+h, largest, inv)
 		}
 	}
 }
 
-// attendPages computes one head of one row: o [D] from q [D] and the first
-// len(z) positions of the pages in row, and returns m and 1/l. z is scratch.
-func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh int, s kernels.AttentionShape) (m, inv T) {
-	from := firstSeen(len(z)-1, s)
+// seenInPages returns one past the last position that row m sees.
+func seenInPages(pos []int32, m int, s kernels.AttentionShape) int {
+	n := int(pos[m]) + 1
+	if !s.Ahead.Empty() {
+		n += int(ints(s.Ahead)[m])
+	}
+	return n
+}
+
+// attendPages computes one head of one row: o [D] from q [D] and positions from up to
+// len(z) of the pages in row, and returns m and 1/l. z is scratch.
+func attendPages[T Float](o, z, q []T, p Pages[T], row []int32, kh, from int, s kernels.AttentionShape) (m, inv T) {
 	for t := from; t < len(z); t++ {
 		page, at := int(row[t/p.Size]), t%p.Size
 		keys := p.Keys[(page*s.K+kh)*s.D*p.Size:][:s.D*p.Size]

@@ -326,6 +326,7 @@ func Words(c model.Config, class string) []string {
 	add(c.Images.Flat, "reads images, in positions of text")
 	add(c.ReadsImages() && !c.Images.Flat, "reads images: %v rotary pairs turn by time, height and width%s",
 		c.Images.Sections, map[bool]string{true: ", in turns"}[c.Images.Interleaved])
+	add(c.Images.Block > 0, "tokens of an image see each other")
 	add(c.Images.Deep > 0, "features of images are added after each of the first %d layers", c.Images.Deep)
 	return list
 }

@@ -229,7 +229,7 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"latent attention by its key", jsonObject{"kv_lora_rank": 512}, "kv_lora_rank is 512"},
 		{"Mamba", class("JambaForCausalLM", nil), "its Mamba layers"},
 		{"images", class("LlavaForConditionalGeneration", nil), "its vision tower"},
-		{"images of Gemma", class("Gemma3ForConditionalGeneration", nil), "only its text part is supported"},
+		{"images of Gemma", class("Gemma4ForConditionalGeneration", nil), "only its text part is supported"},
 		{"an unknown class", class("FooForCausalLM", nil), "architecture is FooForCausalLM, qwen2; supported are LlamaForCausalLM"},
 		{"no architecture", jsonObject{"architectures": nil, "model_type": nil}, "neither architectures nor model_type"},
 		{"architectures without end", jsonObject{"architectures": slices.Repeat([]string{strings.Repeat("X", 100)}, 100)}, "X…, 97 more"},

@@ -47,7 +47,7 @@ func eachPictured(t *testing.T, f func(t *testing.T, x pictured, dir string, v5 
 	if err := json.Unmarshal(readFile(t, filepath.Join("testdata", "images.json")), &all); err != nil {
 		t.Fatal(err)
 	}
-	if len(all.Models) != 13 {
+	if len(all.Models) != 14 {
 		t.Fatalf("%d models", len(all.Models))
 	}
 	for _, x := range all.Models {
@@ -113,13 +113,16 @@ func (x pictured) weights(t *testing.T, dir string, v5 bool) []Source {
 		switch {
 		case inner && (v5 || moe):
 			list[i].Name = x.inner() + rest
-		case !v5 && (tower.Kind == vision.InternVL || tower.Kind == vision.Pixtral):
+		case !v5 && (tower.Kind == vision.InternVL || tower.Kind == vision.Pixtral || tower.Kind == vision.Gemma3):
 			list[i].Name = "language_model." + list[i].Name
 		}
 	}
 	for _, x := range towerWaves(tower) {
 		names := storedNames(x.Name)
 		x.Name = names[1]
+		if tower.Kind == vision.Gemma3 {
+			x.Name = names[len(names)-1] // as published
+		}
 		if v5 || moe {
 			x.Name = names[0]
 		}
@@ -302,7 +305,8 @@ func TestLanguageModelsOfImages(t *testing.T) {
 		"internvl-6b":  {Flat: true},
 		"idefics3":     {Flat: true, Module: "text_model"},
 		"smolvlm":      {Flat: true, Module: "text_model"},
-		"mistral3":     {Flat: true}}
+		"mistral3":     {Flat: true},
+		"gemma3":       {Flat: true, Block: 4}}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		c := x.config(t, dir)
 		if c.Images != want[x.Name] {
@@ -441,7 +445,8 @@ func TestPartsOfModelsOfImages(t *testing.T) {
 		"qwen3-vl": "Qwen3ForCausalLM", "qwen3-vl-moe": "Qwen3MoeForCausalLM",
 		"qwen3.5": "Qwen3_5ForCausalLM", "qwen3.5-moe": "Qwen3_5MoeForCausalLM", "glm4v": "Glm4ForCausalLM",
 		"glm4v-moe": "Glm4MoeForCausalLM", "internvl": "Qwen2ForCausalLM", "internvl-6b": "Qwen3ForCausalLM",
-		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM", "mistral3": "MistralForCausalLM"}
+		"idefics3": "LlamaForCausalLM", "smolvlm": "LlamaForCausalLM", "mistral3": "MistralForCausalLM",
+		"gemma3": "Gemma3ForCausalLM"}
 	eachPictured(t, func(t *testing.T, x pictured, dir string, _ bool) {
 		readText, openText := ReadTextConfig, OpenTextFolder
 		if x.onRequest() {
@@ -706,6 +711,23 @@ func TestPublishedModelsOfOtherTowers(t *testing.T) {
 			vision.Config{Kind: vision.Idefics3, Layers: 27, Width: 1152, Heads: 16, FFN: 4304, Activation: "gelu_pytorch_tanh",
 				Channels: 3, Patch: 14, Frames: 1, Merge: 2, Out: 4096, Side: 26, Eps: 1e-6},
 			model.ImageSettings{Flat: true, Module: "text_model"}, [2]int{13 * 13, 13}},
+		"gemma3-4b": {`{"architectures": ["Gemma3ForConditionalGeneration"], "boi_token_index": 255999,
+			"eoi_token_index": 256000, "eos_token_id": [1, 106], "image_token_index": 262144, "initializer_range": 0.02,
+			"mm_tokens_per_image": 256, "model_type": "gemma3", "text_config": {"hidden_size": 2560,
+			"intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34,
+			"rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}, "torch_dtype": "bfloat16",
+			"transformers_version": "4.50.0.dev0", "vision_config": {"hidden_size": 1152, "image_size": 896,
+			"intermediate_size": 4304, "model_type": "siglip_vision_model", "num_attention_heads": 16,
+			"num_hidden_layers": 27, "patch_size": 14, "vision_use_head": false}}`,
+			`{"do_convert_rgb": null, "do_normalize": true, "do_pan_and_scan": null, "do_rescale": true, "do_resize": true,
+			"image_mean": [0.5, 0.5, 0.5], "image_processor_type": "Gemma3ImageProcessor", "image_seq_length": 256,
+			"image_std": [0.5, 0.5, 0.5], "pan_and_scan_max_num_crops": null, "pan_and_scan_min_crop_size": null,
+			"pan_and_scan_min_ratio_to_activate": null, "processor_class": "Gemma3Processor", "resample": 2,
+			"rescale_factor": 0.00392156862745098, "size": {"height": 896, "width": 896}}`,
+			`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 896, "width": 896}}`,
+			vision.Config{Kind: vision.Gemma3, Layers: 27, Width: 1152, Heads: 16, FFN: 4304, Activation: "gelu_pytorch_tanh",
+				Channels: 3, Patch: 14, Frames: 1, Merge: 4, Out: 2560, Side: 64, Eps: 1e-6},
+			model.ImageSettings{Flat: true, Block: 256}, [2]int{16, 16}},
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.processor))
@@ -730,6 +752,12 @@ func TestPublishedModelsOfOtherTowers(t *testing.T) {
 			writeFile(t, filepath.Join(dir, processorFile), []byte(`{"image_seq_len": 65}`))
 			if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "image_seq_len in processor_config.json is 65") {
 				t.Errorf("%s with 65 tokens: %v", name, err)
+			}
+		}
+		if tower.Kind == vision.Gemma3 {
+			writeFile(t, filepath.Join(dir, processorFile), []byte(`{"image_seq_length": 255}`))
+			if _, _, err := ReadVision(dir); err == nil || !strings.Contains(err.Error(), "image_seq_length in processor_config.json is 255") {
+				t.Errorf("%s with 255 tokens: %v", name, err)
 			}
 		}
 		writeFile(t, filepath.Join(dir, "preprocessor_config.json"), []byte(tt.other))
@@ -906,7 +934,10 @@ func TestImagesAreRefused(t *testing.T) {
 		"gelu":    {"Mistral3", func(_, _, tower object) { delete(tower, "hidden_act") }, "only silu is supported"},
 		"biases":  {"Mistral3", func(whole, _, _ object) { whole["multimodal_projector_bias"] = true }, "multimodal_projector_bias true"},
 		"pixtral": {"Mistral3", func(_, _, tower object) { tower["rope_theta"] = 5 }, "rope_theta 5: only pixtral with 10000"},
-		"class": {"Gemma3", func(whole, _, _ object) { whole["model_type"] = "gemma3" },
+		"pool":    {"Gemma3", func(whole, _, _ object) { whole["mm_tokens_per_image"] = 5 }, "mm_tokens_per_image 5: the sides"},
+		"short windows": {"Gemma3", func(_, text, _ object) { text["sliding_window"] = 3 },
+			"4 tokens of an image see each other, in windows of 3"},
+		"class": {"Gemma4", func(whole, _, _ object) { whole["model_type"] = "gemma4" },
 			"only its text part is supported"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -918,9 +949,10 @@ func TestImagesAreRefused(t *testing.T) {
 				"fullatt_block_indexes": []int{1}}
 			whole := object{"architectures": []string{tt.class + "ForConditionalGeneration"}, "text_config": text,
 				"vision_config": tower}
-			if tt.class != "Gemma3" {
+			if tt.class != "Gemma4" {
 				whole["model_type"] = map[string]string{"Qwen2VL": "qwen2_vl", "Qwen2_5_VL": "qwen2_5_vl", "Qwen3VL": "qwen3_vl",
-					"Glm4v": "glm4v", "InternVL": "internvl", "SmolVLM": "smolvlm", "Mistral3": "mistral3"}[tt.class]
+					"Glm4v": "glm4v", "InternVL": "internvl", "SmolVLM": "smolvlm", "Mistral3": "mistral3",
+					"Gemma3": "gemma3"}[tt.class]
 				switch tt.class {
 				case "Glm4v":
 					text["partial_rotary_factor"] = 1.0
@@ -932,6 +964,11 @@ func TestImagesAreRefused(t *testing.T) {
 					text["model_type"] = "mistral"
 					delete(text, "rope_scaling")
 					tower["num_attention_heads"], tower["hidden_act"] = 2, "silu"
+				case "Gemma3":
+					text["model_type"], whole["mm_tokens_per_image"] = "gemma3_text", 4
+					text["layer_types"] = []string{"sliding_attention", "full_attention"}
+					delete(text, "rope_scaling")
+					tower["num_attention_heads"], tower["image_size"], tower["patch_size"] = 2, 16, 4
 				case "SmolVLM":
 					text["model_type"], whole["scale_factor"] = "llama", 3
 					delete(text, "rope_scaling")

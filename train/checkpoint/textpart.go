@@ -32,7 +32,7 @@ func imageClasses() []imageClass {
 	qwen := []string{"rms_norm_eps", "num_key_value_heads", "max_position_embeddings", theta}
 	glm := append(slices.Clone(qwen), "partial_rotary_factor")
 	return []imageClass{
-		{class: "Gemma3ForConditionalGeneration", kind: "gemma3", inside: "Gemma3ForCausalLM"},
+		{class: "Gemma3ForConditionalGeneration", kind: "gemma3", inside: "Gemma3ForCausalLM", tower: vision.Gemma3},
 		{class: "Mistral3ForConditionalGeneration", kind: "mistral3", textKind: "mistral",
 			tower: vision.Pixtral}, // Mistral Small 3.1
 		{class: "Gemma4ForConditionalGeneration", kind: "gemma4", inside: "Gemma4ForCausalLM"},

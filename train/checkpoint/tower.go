@@ -19,11 +19,18 @@ import (
 // without "visual." if the tower is there. Other towers have parts of other names.
 func towerName(name string) (string, bool) {
 	name = strings.TrimPrefix(name, backbonePrefix)
+	if rest, ok := strings.CutPrefix(name, siglip); ok {
+		name = "vision_tower." + rest
+	}
 	if rest, ok := strings.CutPrefix(name, visual); ok {
 		return rest, true
 	}
 	return name, slices.ContainsFunc(towerParts(), func(part string) bool { return strings.HasPrefix(name, part) })
 }
+
+// siglip begins the names of Gemma 3's tower in published files, which later releases of transformers write without
+// vision_model.
+const siglip = "vision_tower.vision_model."
 
 // visual begins the names of a tower's tensors where the tower is one module, as in Qwen's and GLM's models.
 const visual = "visual."
@@ -33,12 +40,16 @@ func towerParts() []string {
 	return []string{"vision_tower.", "multi_modal_projector.", "vision_model.", "connector."}
 }
 
-// storedNames returns the names that a tensor of package vision has in files, of transformers 5 and 4.
+// storedNames returns the names that a tensor of package vision may have in files, first of transformers 5 and 4.
 func storedNames(name string) []string {
 	if _, ok := towerName(name); !ok {
 		name = visual + name
 	}
-	return []string{backbonePrefix + name, name}
+	list := []string{backbonePrefix + name, name}
+	if rest, ok := strings.CutPrefix(name, "vision_tower."); ok {
+		list = append(list, backbonePrefix+siglip+rest, siglip+rest)
+	}
+	return list
 }
 
 // OpenTower opens the weights of the vision tower of a model of text and images at a path, under the names of package
@@ -152,7 +163,9 @@ func towerNotes(dir string, c model.Config) []string {
 		return []string{err.Error()}
 	}
 	tiles := ""
-	if x.Tiled() {
+	if x.Kind == vision.Gemma3 {
+		tiles = fmt.Sprintf(", and an image is %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
+	} else if x.Tiled() {
 		tiles = fmt.Sprintf(", and an image is tiles of %d·%d tokens", x.Side/x.Merge, x.Side/x.Merge)
 	}
 	return []string{fmt.Sprintf("with a vision tower of %s of width %d, %d heads, feed-forward %d, %d parameters, "+

@@ -18,7 +18,7 @@ func (r *settings) imageSettings(x imageClass) (s model.ImageSettings) {
 	}
 	three := x.tower == vision.Qwen3VL // Qwen3.5, too
 	switch x.tower {
-	case vision.InternVL, vision.Pixtral:
+	case vision.InternVL, vision.Pixtral, vision.Gemma3:
 		return model.ImageSettings{Flat: true}
 	case vision.Idefics3:
 		return model.ImageSettings{Flat: true, Module: textModule}
@@ -75,6 +75,8 @@ func (r *settings) tower(x imageClass) (c vision.Config) {
 		c = in.ideficsTower(r)
 	case vision.Pixtral:
 		c = in.pixtralTower(r)
+	case vision.Gemma3:
+		c = in.gemmaTower(r)
 	default:
 		c = in.qwenTower(x)
 	}
@@ -243,6 +245,27 @@ func (r *settings) pixtralTower(whole *settings) vision.Config {
 		return c
 	}
 	text.maybe("rms_norm_eps", &c.MergerEps)
+	return c
+}
+
+// gemmaTower reads the vision_config of Gemma 3, a SigLIP's. whole is the file, which says how many tokens an image
+// has.
+func (r *settings) gemmaTower(whole *settings) vision.Config {
+	c := vision.Config{Kind: vision.Gemma3, Layers: 12, Width: 768, Heads: 12, FFN: 3072, Activation: vision.GELUTanh,
+		Channels: 3, Patch: 16, Frames: 1, Eps: 1e-6, Out: 2304}
+	image, tokens := 224, 256
+	r.encoder(&c)
+	r.get("image_size", &image)
+	r.get("patch_size", &c.Patch)
+	whole.get("mm_tokens_per_image", &tokens)
+	whole.inner("text_config").orEmpty().maybe("hidden_size", &c.Out)
+	side := int(math.Sqrt(float64(max(tokens, 1))))
+	if c.Side = image / max(c.Patch, 1); c.Side*c.Patch != image || side*side != tokens || c.Side%side != 0 {
+		r.problem("image_size is %d, patch_size %d and mm_tokens_per_image %d: the sides of an image are not whole "+
+			"patches, or not so many whole tokens", image, c.Patch, tokens)
+		c.Side, side = 1, 1
+	}
+	c.Merge = c.Side / side
 	return c
 }
 

@@ -33,6 +33,9 @@ func (r *settings) imageConfig(path string, x imageClass, inside string) (model.
 	}
 	images := r.imageSettings(x)
 	tower := r.tower(x)
+	if tower.Kind == vision.Gemma3 {
+		images.Block = tower.Side / tower.Merge * (tower.Side / tower.Merge)
+	}
 	if images.Deep = len(tower.Deep); len(r.problems) == 0 {
 		if err := tower.Validate(); err != nil {
 			r.problem("vision_config: %v", err)
@@ -123,14 +126,16 @@ func ReadVision(path string) (vision.Config, picture.Settings, error) {
 	}
 	switch {
 	case c.Tiled() != (s.Tile > 0) || s.Enlarge != (c.Kind == vision.GLM4V) ||
-		s.LongSide != (c.Kind == vision.Idefics3) || s.Fit != (c.Kind == vision.Pixtral):
+		s.LongSide != (c.Kind == vision.Idefics3) || s.Fit != (c.Kind == vision.Pixtral) ||
+		s.Square() != (c.Kind == vision.Gemma3):
 		return refuse("the image processor is not of the model's family, %s", c.Kind)
 	case c.Tiled() && (s.Tile/c.Patch != c.Side || s.Tile%c.Patch != 0 && !s.LongSide):
 		return refuse("vision_config has tiles of %d pixels, but the image processor %d", c.Side*c.Patch, s.Tile)
 	case c.Tiled():
 		s.Patch, s.Merge = c.Patch, c.Merge // which this processor does not say
-		if n, tokens := saidTokens(path), c.Side/c.Merge*(c.Side/c.Merge); s.LongSide && n > 0 && n != tokens {
-			return refuse("a tile has %d tokens, but image_seq_len in %s is %d", tokens, processorFile, n)
+		key, n := saidTokens(path, s.Square())
+		if tokens := c.Side / c.Merge * (c.Side / c.Merge); (s.LongSide || s.Square()) && n > 0 && n != tokens {
+			return refuse("a tile has %d tokens, but %s in %s is %d", tokens, key, processorFile, n)
 		}
 	case s.Fit:
 		s.Patch, s.Merge = c.Patch, c.Merge
@@ -141,16 +146,21 @@ func ReadVision(path string) (vision.Config, picture.Settings, error) {
 	return c, s, nil
 }
 
-// saidTokens returns the tokens of a tile that the processor's file of a model at a path says; 0 if it says none.
-func saidTokens(path string) int {
+// saidTokens returns the tokens of a tile that the processor's file of a model at a path says, and the key, which
+// Gemma 3 spells out; 0 if it says none.
+func saidTokens(path string, spelled bool) (key string, tokens int) {
 	var said struct {
-		Tokens int `json:"image_seq_len"`
+		Tokens  int `json:"image_seq_len"`
+		Spelled int `json:"image_seq_length"`
 	}
 	raw, err := readSmall(filepath.Join(TextsFolder(path), processorFile), maxConfig)
 	if err != nil || json.Unmarshal(raw, &said) != nil { // picture.ReadSettings has read it, if there is one
-		return 0
+		return "", 0
 	}
-	return said.Tokens
+	if spelled {
+		return "image_seq_length", said.Spelled
+	}
+	return "image_seq_len", said.Tokens
 }
 
 func readTower(path string) (vision.Config, error) {
@@ -172,12 +182,15 @@ func readTower(path string) (vision.Config, error) {
 
 // ImageToken returns the id that stands for each token of an image in prompts of a model of text and images.
 func ImageToken(path string) (int32, error) {
-	r, _, file, err := readWhole(path)
+	r, x, file, err := readWhole(path)
 	if err != nil {
 		return 0, err
 	}
 	id := int32(-1)
-	r.maybe("image_token_index", &id) // Mistral 3's
+	if x.tower == vision.Gemma3 {
+		id = 262144
+	}
+	r.maybe("image_token_index", &id) // Gemma 3's and Mistral 3's
 	if r.get("image_token_id", &id); id < 0 {
 		r.problem("image_token_id is missing")
 		return 0, &ConfigError{Path: file, Problems: r.problems}

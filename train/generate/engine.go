@@ -105,6 +105,15 @@ func (o Options) LeastCache() int { return int(o.leastPages() * o.PageTokens) }
 // Rows returns the most rows of a step.
 func (o Options) Rows() int { return max(o.StepRows, o.MaxSequences+1) }
 
+// stepRows is Rows for models of configuration c. Where the tokens of an image see each other, a step computes all of
+// them, so that next to the step's draws there is room for an image.
+func (o Options) stepRows(c model.Config) int {
+	if c.Images.Block == 0 {
+		return o.Rows()
+	}
+	return max(o.Rows(), max(o.MaxSequences, 1+longestDraft)+c.Images.Block)
+}
+
 // Draws returns the most draws of a step.
 func (o Options) Draws() int { return min(o.Rows(), max(o.MaxSequences, 1+longestDraft)) }
 
@@ -113,7 +122,7 @@ func (o Options) Draws() int { return min(o.Rows(), max(o.MaxSequences, 1+longes
 // share products.
 func (o Options) Bytes(c model.Config, h model.Heads, operand kernels.DType, shared int) (cache, step int) {
 	cache = c.CacheBytes(o.pages(), o.PageTokens, operand, shared) + int(o.stateSlots(c)*c.StateBytes(operand))
-	return cache, c.DecoderBytes(h, o.Rows(), o.table(), operand)
+	return cache, c.DecoderBytes(h, o.stepRows(c), o.table(), operand)
 }
 
 // Stats count an engine's work since it was made.
@@ -157,7 +166,7 @@ func New(be kernels.Backend, m *model.Model, vocab Vocabulary, o Options) (*Engi
 		return nil, fmt.Errorf("generate: max_tokens is %d, must be within the model's %d positions", o.MaxTokens,
 			m.Config.MaxPositions)
 	}
-	o.StepRows = o.Rows()
+	o.StepRows = o.stepRows(m.Config)
 	e := &Engine{be: be, m: m, vocab: vocab, end: vocab.EndIDs(), opt: o}
 	e.pages = newPagePool(o.pages(), o.PageTokens)
 	e.state.slots = o.stateSlots(m.Config)

@@ -56,6 +56,11 @@ func families() map[string]model.Config {
 			gemma(c)
 			c.QKNorm, c.LocalTheta, c.Window, c.Windowed = true, 100, 12, []bool{true, false}
 		}),
+		"gemma3 images": with(func(c *model.Config) {
+			gemma(c)
+			c.QKNorm, c.LocalTheta, c.Window, c.Windowed = true, 100, 20, []bool{true, false}
+			c.Images = model.ImageSettings{Flat: true, Block: 20}
+		}),
 		"olmo3": with(func(c *model.Config) {
 			c.QKNorm, c.WideQKNorm, c.PostNorms, c.NoPreNorms = true, true, true, true
 			c.LocalTheta, c.Window, c.Windowed = c.RopeTheta, 12, []bool{true, false}

@@ -56,36 +56,67 @@ func illustrate(m *model.Model, reqs []rollout.Request) {
 	reqs[2].Prompt = slices.Concat(ids[1], []int32{5}, ids[1], short(reqs[2].Prompt))
 }
 
-// Prompts with the same image share its pages; others with an image of the same size do not.
+// Prompts with the same image share its pages, also where one ends within the image; others with an image of the same
+// size do not.
 func TestImagesShareTheirPages(t *testing.T) {
-	m := newModel(t, openCPU(t, 1), families()["qwen2.5-vl"])
-	r := rand.New(rand.NewPCG(1, 1))
-	reqs := requests(r, 3, 1, 20)
-	illustrate(m, reqs)
-	e := newEngine(t, openCPU(t, 1), m, Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96, StepRows: 40})
-	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4}
-	sample(t, e, reqs[:2], p)
-	if got := e.Stats().FoundTokens; got != 16 {
-		t.Errorf("%d tokens of the second prompt were found, want 16", got)
+	for _, name := range []string{"qwen2.5-vl", "gemma3 images"} {
+		m := newModel(t, openCPU(t, 1), families()[name])
+		r := rand.New(rand.NewPCG(1, 1))
+		reqs := requests(r, 3, 1, 20)
+		illustrate(m, reqs)
+		o := Options{MaxSequences: 2, PageTokens: 16, MaxTokens: 96, StepRows: 40}
+		e := newEngine(t, openCPU(t, 1), m, o)
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4}
+		got := sample(t, e, reqs[:2], p)
+		if n := e.Stats().FoundTokens; n != 16 {
+			t.Errorf("%s: %d tokens of the second prompt were found, want 16", name, n)
+		}
+		if d := differ(sample(t, newEngine(t, openCPU(t, 1), m, o), reqs[1:2], p), got[1:]); d != "" {
+			t.Errorf("%s: alone: %s", name, d)
+		}
 	}
 }
 
-// A completion that gives its pages back goes on behind its images.
-func TestImagesRestart(t *testing.T) {
-	c := families()["qwen3-vl"]
+// A step that has no room for all of an image whose tokens see each other leaves it to the next one.
+func TestStepsEndBetweenImages(t *testing.T) {
 	be := openCPU(t, 2)
-	m := newModel(t, be, c)
-	reqs := requests(rand.New(rand.NewPCG(2, 2)), 5, 3, 30)
+	m := newModel(t, be, families()["gemma3 images"])
+	reqs := requests(rand.New(rand.NewPCG(3, 3)), 3, 1, 20)
 	illustrate(m, reqs)
-	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 40, MinNewTokens: 40,
-		Penalties: rollout.Penalties{Repetition: 1.3, Presence: 0.2}}
-	want := sample(t, newEngine(t, be, m, Options{MaxSequences: 15, PageTokens: 16, MaxTokens: 96}), reqs, p)
-	small := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 9, CacheTokens: 160})
-	if d := differ(sample(t, small, reqs, p), want); d != "" {
+	shown := reqs[0].Prompt[2:22]
+	text := []int32{3, 4, 5, 6, 7, 8, 9, 10, 3, 4, 5, 6}
+	reqs = reqs[:1]
+	reqs[0].Prompt = slices.Concat(text, shown, text[:2], shown, text)
+	p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 4, MinNewTokens: 4}
+	want := sample(t, newEngine(t, be, m, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96, StepRows: 96}), reqs, p)
+	e := newEngine(t, be, m, Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96})
+	if d := differ(sample(t, e, reqs, p), want); d != "" {
 		t.Error(d)
 	}
-	if small.Stats().Restarts == 0 {
-		t.Error("nothing restarted")
+	if rows := e.opt.StepRows; rows <= 34 || rows >= 54 {
+		t.Errorf("steps of %d rows, the first of which would not end within the second image", rows)
+	}
+}
+
+// A completion that gives its pages back goes on behind its images, and where their tokens see each other, no step ends
+// within one.
+func TestImagesRestart(t *testing.T) {
+	for _, name := range []string{"qwen3-vl", "gemma3 images"} {
+		c := families()[name]
+		be := openCPU(t, 2)
+		m := newModel(t, be, c)
+		reqs := requests(rand.New(rand.NewPCG(2, 2)), 5, 3, 30)
+		illustrate(m, reqs)
+		p := rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 40, MinNewTokens: 40,
+			Penalties: rollout.Penalties{Repetition: 1.3, Presence: 0.2}}
+		want := sample(t, newEngine(t, be, m, Options{MaxSequences: 15, PageTokens: 16, MaxTokens: 96}), reqs, p)
+		small := newEngine(t, be, m, Options{MaxSequences: 7, PageTokens: 16, MaxTokens: 96, StepRows: 9, CacheTokens: 160})
+		if d := differ(sample(t, small, reqs, p), want); d != "" {
+			t.Error(name, d)
+		}
+		if small.Stats().Restarts == 0 {
+			t.Error("nothing restarted")
+		}
 	}
 }
 

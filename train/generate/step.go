@@ -72,7 +72,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			continue
 		}
 		s.adopt(pr)
-		n := min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens))
+		n := s.untorn(pr, min(pr.shared()-pr.done, e.opt.StepRows-len(st.Tokens)))
 		if n <= 0 {
 			continue
 		}
@@ -97,6 +97,15 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 	}
 	b.adjust(s)
 	return *st
+}
+
+// untorn returns the most of the next n tokens of a prompt that do not end within an image whose tokens see each
+// other.
+func (s *schedule) untorn(pr *prompt, n int) int {
+	for n > 0 && s.e.m.Ahead(pr.tokens[pr.done+n-1]) > 0 {
+		n--
+	}
+	return n
 }
 
 // reset empties the arrays.

@@ -259,7 +259,7 @@ func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm
 		be.SinkBackward(dAtt, d, dAtt, a.att, a.stats, y.sinks.w, blocks, y.attention)
 	}
 	offsets, groups := ws.sequences()
-	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, y.attention)
+	be.AttentionBackward(dqkv, dAtt, a.att, a.stats, a.qkv, offsets, groups, ws.images.seen(y.attention))
 	m.lendBackward(ws, y, dqkv)
 	if c.LateQKNorm {
 		m.normHeadsBackward(y, a, dqkv, blocks)

@@ -204,6 +204,7 @@ type paged struct {
 	pos, seq, slots, table kernels.Buffer
 	width                  int
 	turns                  turns
+	images                 *imageRoom
 }
 
 // Step runs one step and draws a token after each of its Sample rows. The slices of out
@@ -284,7 +285,7 @@ func (d *Decoder) load(dst kernels.Buffer, src []int32) kernels.Buffer {
 // locate copies the locations of a step's rows, and what images give them, to the device.
 func (m *Model) locate(d *Decoder, st Step) paged {
 	at := paged{pos: d.load(d.pos, st.Pos), seq: d.load(d.seq, st.Seq), slots: d.load(d.slots, st.Slots),
-		table: d.load(d.table, st.Table), width: st.Width}
+		table: d.load(d.table, st.Table), width: st.Width, images: &d.images}
 	m.placeRows(&d.images, st.Tokens, st.Places)
 	at.turns = d.images.turns(at.pos, len(st.Tokens))
 	return at
@@ -344,7 +345,7 @@ func (m *Model) mixStep(y *layer, a *acts, low *LowRank, x *Cache, l int, at pag
 	if !y.shares {
 		m.be.AppendKV(own, a.qkv, at.slots, y.attention)
 	}
-	m.be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, y.attention)
+	m.be.PagedAttention(a.att, a.stats, a.qkv, own, at.table, at.seq, at.pos, at.width, at.images.seen(y.attention))
 	m.sink(y, a)
 }
 

@@ -88,7 +88,7 @@ func (m *Model) block(ws *Workspace, y *layer, a acts, x0 kernels.Buffer) kernel
 		m.project(y, &a, &ws.low, ws.turns())
 		m.lend(ws, y, &a)
 		offsets, groups := ws.sequences()
-		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, y.attention)
+		m.be.Attention(a.att, a.stats, a.qkv, offsets, groups, ws.images.seen(y.attention))
 		m.sink(y, &a)
 	}
 	out := ws.attOut()

@@ -10,9 +10,10 @@ import (
 
 // This file has what models of text and images add (Qwen2-VL, arXiv:2409.12191; Qwen2.5-VL, arXiv:2502.13923;
 // Qwen3-VL, arXiv:2511.21631; GLM-4.1V, arXiv:2507.01006; InternVL, arXiv:2504.10479; Idefics3, arXiv:2408.12637;
-// SmolVLM, arXiv:2504.05299). A vision tower (package vision) turns an image into features, which stand for the
-// embeddings of its tokens. It is frozen, or learns (tower.go). The tokens of an image have ids of their own beyond
-// the vocabulary, so equal tokens always have equal features, in prefixes that sequences share, too.
+// SmolVLM, arXiv:2504.05299; Gemma 3, arXiv:2503.19786 §2.1). A vision tower (package vision) turns an image into
+// features, which stand for the embeddings of its tokens. It is frozen, or learns (tower.go). The tokens of an image
+// have ids of their own beyond the vocabulary, so equal tokens always have equal features, in prefixes that sequences
+// share, too.
 
 // ImageSettings says how a language model reads images; the zero value: not at all.
 type ImageSettings struct {
@@ -27,6 +28,9 @@ type ImageSettings struct {
 	// Deep is the number of first layers whose outputs get further features of the tokens added (DeepStack,
 	// arXiv:2406.04334).
 	Deep int `json:",omitempty"`
+	// Block is the most tokens of an image where they see each other, in layers with a window, too (Gemma 3); 0: a
+	// token sees those before it alone.
+	Block int `json:",omitempty"`
 }
 
 // Image is an image as a language model reads it: Rows·Columns tokens with the ids from First on, row by row.
@@ -95,6 +99,12 @@ func (s ImageSettings) validate(c Config) (errs []error) {
 	}
 	if s.Deep < 0 || s.Deep > c.Layers {
 		bad("features are added after %d of %d layers", s.Deep, c.Layers)
+	}
+	if s.Block < 0 || s.Block > c.Window && slices.Contains(c.Windowed, true) {
+		bad("%d tokens of an image see each other, in windows of %d", s.Block, c.Window)
+	}
+	if s.Block > 0 && c.hasLinear() {
+		bad("tokens of an image see each other, but linear attention goes forward alone")
 	}
 	return errs
 }
@@ -176,6 +186,7 @@ type imageRoom struct {
 	order       indexBuffer      // [N] the row's embedding, text's first, then images'
 	deepOrder   indexBuffer      // [N] the row's features in deep
 	shownRows   indexBuffer      // [shown] rows of images, if a vision tower learns
+	ahead       indexBuffer      // [N] rows behind each that it sees, if tokens of an image see each other
 	parts       []imagePart      // of images, in the order of rows
 	features    kernels.Buffer   // [N,C]
 	deep        []kernels.Buffer // [Deep][1+N,C]; the first row is -0, which changes nothing that it is added to
@@ -210,6 +221,9 @@ func (x *imageRoom) allocIndex(c Config, N int, learns bool, index func(n int) i
 	}
 	if learns {
 		x.shownRows = index(N)
+	}
+	if c.Images.Block > 0 {
+		x.ahead = index(N)
 	}
 }
 
@@ -253,7 +267,57 @@ func (m *Model) placeRows(x *imageRoom, tokens []int32, places []Place) {
 	}
 	if m.shows(tokens) {
 		m.takeFeatures(x, tokens)
+		m.lookAhead(x, tokens)
 	}
+}
+
+// Ahead returns how many tokens behind a token of a sequence it sees: all that come of its image, if tokens of an
+// image see each other.
+func (m *Model) Ahead(id int32) int {
+	if m.Config.Images.Block == 0 || int(id) < m.Config.Vocab {
+		return 0
+	}
+	im := m.images.Of(id)
+	return im.Tokens() - 1 - int(id-im.First)
+}
+
+// fits checks that models of configuration c are possible, and that be computes their attention.
+func (c Config) fits(be kernels.Backend) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.Images.Block > 0 && !kernels.SeesAhead(be) {
+		return fmt.Errorf("model: in this model the tokens of an image see each other, which %s cannot compute yet: "+
+			"run it on a CPU, or train its text part alone (model.part: text)", be.Name())
+	}
+	return nil
+}
+
+// lookAhead says how many rows behind it each row sees. The rows of an image must all be there.
+func (m *Model) lookAhead(x *imageRoom, tokens []int32) {
+	if x.ahead.dev.Empty() {
+		return
+	}
+	x.ahead.host = x.ahead.host[:0]
+	for i := 0; i < len(tokens); {
+		first, n := tokens[i], m.Ahead(tokens[i])
+		for k := range n + 1 {
+			if i+k == len(tokens) || tokens[i+k] != first+int32(k) {
+				panic("model: part of an image is missing, and its tokens see each other")
+			}
+			x.ahead.host = append(x.ahead.host, int32(n-k))
+		}
+		i += n + 1
+	}
+	x.ahead.upload(m.be)
+}
+
+// seen returns s for the rows that x holds.
+func (x *imageRoom) seen(s kernels.AttentionShape) kernels.AttentionShape {
+	if x.shown > 0 && !x.ahead.dev.Empty() {
+		s.Ahead = x.ahead.dev.Slice(0, len(x.ahead.host))
+	}
+	return s
 }
 
 // turnRows fills the table of rows at places.

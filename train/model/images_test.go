@@ -190,7 +190,7 @@ func TestDeepFeatures(t *testing.T) {
 // Images within a completion are read as in a prompt: the tokens behind them have the same log-probs, and tokens of
 // images, which nobody draws, have finite ones.
 func TestImagesInCompletions(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "gemma3 images"} {
 		c := variants[name]
 		be := ref.New[float32]()
 		m, err := New(be, c, Heads{LM: true}, false)
@@ -236,6 +236,7 @@ func TestImpossibleImageSettings(t *testing.T) {
 		"features are added after -1 of 3 layers":           {Sections: [3]int{2, 1, 1}, Deep: -1},
 		"sections [2 1 1] of rotary pairs and positions":    {Sections: [3]int{2, 1, 1}, Flat: true},
 		"sections [0 0 0] of rotary pairs and positions":    {Interleaved: true, Flat: true},
+		"-1 tokens of an image see each other":              {Flat: true, Block: -1},
 	} {
 		c := variants["qwen3-vl"]
 		if err := c.Validate(); err != nil {
@@ -245,6 +246,72 @@ func TestImpossibleImageSettings(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", s, err, want)
 		}
+	}
+}
+
+// The tokens of an image see each other: the last one changes what the first one's row computes, in layers with a window,
+// too, and none of the rows before the image.
+func TestTokensOfAnImageSeeEachOther(t *testing.T) {
+	c := variants["gemma3 images"]
+	c.Layers, c.Windowed = 1, []bool{true} // one layer, so that no row sees further through others
+	be := ref.New[float64]()
+	m, err := New(be, c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	initialised(m)
+	g := newGallery(c, [2]int{2, 3})
+	m.SetImages(g)
+	tokens := slices.Concat([]int32{1, 2}, g.tokens(0), []int32{3, 4, 5})
+	ws, err := NewWorkspace(be, c, m.Heads, Capacity{Tokens: len(tokens), Sequences: 1}, KeepNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	hidden := func() []float64 {
+		ws.Load(Batch{Tokens: tokens, Offsets: []int32{0, int32(len(tokens))}, Prompt: []int32{int32(len(tokens))}})
+		m.Forward(ws)
+		return hostOf(be, ws.Hidden())
+	}
+	before := hidden()
+	for i := range c.Width {
+		g.features[0][5*c.Width+i] += 0.5
+	}
+	after := hidden()
+	for i := range tokens {
+		same := slices.Equal(before[i*c.Width:(i+1)*c.Width], after[i*c.Width:(i+1)*c.Width])
+		if want := i < 2; same != want { // and the window of the last token reaches the image's last one
+			t.Errorf("token %d: unchanged is %v, want %v", i, same, want)
+		}
+	}
+	torn := tokens[:7]
+	defer func() {
+		if recover() == nil {
+			t.Error("half an image is taken")
+		}
+	}()
+	ws.Load(Batch{Tokens: torn, Offsets: []int32{0, 7}, Prompt: []int32{7}})
+	m.Forward(ws)
+}
+
+// blind is a backend whose rows see no row behind them.
+type blind struct{ kernels.Backend }
+
+func (blind) SeesAhead() bool { return false }
+
+func TestImagesOfBackendsThatLookBack(t *testing.T) {
+	c := variants["gemma3 images"]
+	_, err := New(blind{ref.New[float32]()}, c, Heads{LM: true}, false)
+	_, other := NewBackbone(blind{ref.New[float32]()}, c, true, kernels.F32)
+	for _, err := range []error{err, other} {
+		if err == nil || !strings.Contains(err.Error(), "the tokens of an image see each other, which ref cannot compute yet") {
+			t.Errorf("error %v", err)
+		}
+	}
+	c.Images.Block = 7
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "7 tokens of an image see each other, in windows of 6") {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -335,7 +402,7 @@ func TestImageOfOneTokenIsAToken(t *testing.T) {
 
 // A sequence with images has the same bits alone, packed with others and behind a shared prompt, in both classes.
 func TestImagesPacked(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images", "glm4.1v", "internvl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "qwen3.5 images", "glm4.1v", "internvl", "gemma3 images"} {
 		for _, operand := range []kernels.DType{kernels.F32, kernels.BF16} {
 			c := variants[name]
 			be, err := cpu.Open(cpu.Options{Threads: 2, Operand: operand})

@@ -75,7 +75,7 @@ func learningBatch(m *Model, be kernels.Backend) (Batch, *toyTower) {
 // The gradient of a tower's weights is the central difference of the objective, through shared prompts, an image that
 // several sequences show, and features of deeper layers.
 func TestTowerGradients(t *testing.T) {
-	for _, name := range []string{"qwen2.5-vl", "qwen3-vl"} {
+	for _, name := range []string{"qwen2.5-vl", "qwen3-vl", "gemma3 images"} {
 		c := withTower(variants[name])
 		// Features are float32: steps of 1/256 from multiples of it lose nothing.
 		const h = 1.0 / 256

@@ -1,7 +1,7 @@
 // Package picture turns image files into the patches that vision towers read: the arithmetic of transformers'
 // Qwen2VLImageProcessor (Qwen2-VL, arXiv:2409.12191 §2.1), Glm4vImageProcessor (GLM-4.1V), GotOcr2ImageProcessor
 // (InternVL, arXiv:2404.16821 §3.3), Idefics3ImageProcessor and SmolVLMImageProcessor (Idefics3, arXiv:2408.12637
-// §2.2), and PixtralImageProcessor.
+// §2.2), PixtralImageProcessor, and Gemma3ImageProcessor (arXiv:2503.19786 §2.1).
 //
 //	file → RGB pixels, upright → resized to whole blocks or tiles → normalised → patches
 //

@@ -11,7 +11,8 @@ import (
 // processors lists the supported ones.
 func processors() []string {
 	return []string{"Qwen2VLImageProcessor", "Qwen2_5_VLImageProcessor", "Glm4vImageProcessor", "Glm46VImageProcessor",
-		"GotOcr2ImageProcessor", "Idefics3ImageProcessor", "SmolVLMImageProcessor", "PixtralImageProcessor"}
+		"GotOcr2ImageProcessor", "Idefics3ImageProcessor", "SmolVLMImageProcessor", "PixtralImageProcessor",
+		"Gemma3ImageProcessor"}
 }
 
 // sizesOf returns what reads the sizes of a processor; nil for others.
@@ -27,8 +28,10 @@ func sizesOf(processor string) func(*written, *Settings) error {
 		return (*written).tiles
 	case i < 7:
 		return (*written).longSide
+	case i < 8:
+		return (*written).fit
 	}
-	return (*written).fit
+	return (*written).square
 }
 
 // whole returns a number of pixels, which must be whole.
@@ -148,9 +151,40 @@ func (w *written) fit(s *Settings) error {
 	return nil
 }
 
+// square reads the settings of Gemma 3's processor, which brings every image to one square.
+func (w *written) square(s *Settings) error {
+	if w.Pan != nil && *w.Pan {
+		return errors.New("do_pan_and_scan: true is not supported: an image is not cut into parts")
+	}
+	half := [3]float64{0.5, 0.5, 0.5}
+	s.Frames, s.Patch, s.Merge, s.Uncut, s.Mean, s.Std = 1, 1, 1, true, half, half
+	s.Bilinear = w.Resample == nil || *w.Resample == bilinearNumber
+	if err := w.tile(s, 224); err != nil {
+		return err
+	}
+	s.MinPixels, s.MaxPixels = s.Tile*s.Tile, s.Tile*s.Tile
+	return nil
+}
+
 // tiles reads the tiles of InternVL's processor, which cuts images into tiles whatever crop_to_patches says.
 func (w *written) tiles(s *Settings) error {
-	s.Frames, s.Tile, s.Patch, s.Merge = 1, 384, 1, 1
+	s.Frames, s.Patch, s.Merge = 1, 1, 1
+	if err := w.tile(s, 384); err != nil {
+		return err
+	}
+	least, most := 1, 12
+	set(&least, w.MinTiles)
+	set(&most, w.MaxTiles)
+	if least < 1 || most < least || most > mostTiles {
+		return fmt.Errorf("min_patches: %d, max_patches: %d do not ascend from 1 to %d", least, most, mostTiles)
+	}
+	s.MinPixels, s.MaxPixels = least*s.Tile*s.Tile, most*s.Tile*s.Tile
+	return nil
+}
+
+// tile reads the side of a tile from size, usual without one.
+func (w *written) tile(s *Settings, usual int) error {
+	s.Tile = usual
 	sides := map[string]int{}
 	for key, v := range w.Size {
 		if v == nil {
@@ -173,12 +207,5 @@ func (w *written) tiles(s *Settings) error {
 	if s.Tile < 1 || s.Tile > mostTile {
 		return fmt.Errorf("size: a tile's side of %d pixels is not between 1 and %d", s.Tile, mostTile)
 	}
-	least, most := 1, 12
-	set(&least, w.MinTiles)
-	set(&most, w.MaxTiles)
-	if least < 1 || most < least || most > mostTiles {
-		return fmt.Errorf("min_patches: %d, max_patches: %d do not ascend from 1 to %d", least, most, mostTiles)
-	}
-	s.MinPixels, s.MaxPixels = least*s.Tile*s.Tile, most*s.Tile*s.Tile
 	return nil
 }

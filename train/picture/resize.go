@@ -17,8 +17,9 @@ type filter struct {
 	weight func(x float64) float64
 }
 
-func bicubicFilter() filter { return filter{2, cubic} }
-func lanczosFilter() filter { return filter{3, lanczos} }
+func bilinearFilter() filter { return filter{1, triangle} }
+func bicubicFilter() filter  { return filter{2, cubic} }
+func lanczosFilter() filter  { return filter{3, lanczos} }
 
 // newAxis returns the weights of resizing from in to out samples, with a filter as wide as an output sample where it
 // shrinks (antialiasing): torch's _compute_indices_weights_aa. The fixed point has as many bits, up to 22, as keep the
@@ -56,6 +57,9 @@ func newAxis(f filter, in, out int) axis {
 	}
 	return a
 }
+
+// triangle weighs pixels by 1 less their distance.
+func triangle(x float64) float64 { return max(1-math.Abs(x), 0) }
 
 // cubic is Keys' convolution kernel with a = -1/2 (R. Keys, "Cubic Convolution Interpolation for Digital Image
 // Processing", 1981, eq. 15).

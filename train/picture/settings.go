@@ -39,10 +39,27 @@ type Settings struct {
 	// Fit says that an image whose longer side has more than √MaxPixels pixels is reduced to that, and both sides are
 	// then rounded up to whole tokens (Pixtral); MinPixels is 1, which means nothing.
 	Fit bool `json:",omitempty"`
-	// Uncut says that an image is one tile, whatever its size (do_image_splitting: false).
+	// Uncut says that an image is one tile, whatever its size (do_image_splitting: false, and always for Gemma 3,
+	// whose MinPixels and MaxPixels are a tile's).
 	Uncut bool `json:",omitempty"`
 	// Lanczos says that images are resized with Lanczos' filter, not the bicubic one.
 	Lanczos bool `json:",omitempty"`
+	// Bilinear says that images are resized with a triangle as the filter.
+	Bilinear bool `json:",omitempty"`
+}
+
+// Square reports whether images are brought to one square, whatever their shape (Gemma 3).
+func (s Settings) Square() bool { return s.Uncut && !s.LongSide }
+
+// filter returns what images are resized with.
+func (s Settings) filter() filter {
+	switch {
+	case s.Lanczos:
+		return lanczosFilter()
+	case s.Bilinear:
+		return bilinearFilter()
+	}
+	return bicubicFilter()
 }
 
 // NewSettings returns the defaults of transformers' Qwen2VLImageProcessor.
@@ -98,6 +115,7 @@ type written struct {
 	MaxTiles  *int                `json:"max_patches"`
 	TileSize  map[string]*float64 `json:"max_image_size"`
 	Split     *bool               `json:"do_image_splitting"`
+	Pan       *bool               `json:"do_pan_and_scan"`
 	Mean      channels            `json:"image_mean"`
 	Std       channels            `json:"image_std"`
 	Factor    *float64            `json:"rescale_factor"`
@@ -142,8 +160,9 @@ func (x *side) UnmarshalJSON(data []byte) error {
 
 // Pillow's numbers of filters.
 const (
-	lanczosNumber = 1
-	bicubicNumber = 3
+	lanczosNumber  = 1
+	bilinearNumber = 2
+	bicubicNumber  = 3
 )
 
 // parseSettings reads the settings from JSON.
@@ -164,9 +183,10 @@ func parseSettings(data []byte) (Settings, error) {
 	if err := read(&w, &s); err != nil {
 		return Settings{}, err
 	}
-	if n := w.Resample; n != nil && *n != bicubicNumber && !(s.LongSide && *n == lanczosNumber) {
-		return Settings{}, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is, and 1 (Lanczos) in the "+
-			"image processors of Idefics3 and SmolVLM", *n)
+	if n := w.Resample; n != nil && *n != bicubicNumber && !(s.LongSide && *n == lanczosNumber) &&
+		!(s.Square() && *n == bilinearNumber) {
+		return Settings{}, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is, 1 (Lanczos) in the "+
+			"image processors of Idefics3 and SmolVLM, and 2 (bilinear) in Gemma 3's", *n)
 	}
 	for _, x := range []struct {
 		key  string

@@ -53,6 +53,9 @@ func TestReadSettings(t *testing.T) {
 	idefics.MaxPixels, idefics.Tile, idefics.Rescale = 1456*1456, 364, 1./255
 	pixtral := NewSettings()
 	pixtral.Patch, pixtral.Merge, pixtral.Frames, pixtral.MinPixels, pixtral.MaxPixels, pixtral.Fit = 1, 1, 1, 1, 1540*1540, true
+	gemma := idefics
+	gemma.Tile, gemma.MinPixels, gemma.MaxPixels, gemma.LongSide, gemma.Lanczos = 896, 896*896, 896*896, false, false
+	gemma.Uncut, gemma.Bilinear = true, true
 	uncut := settingsOfSmolVLM()
 	uncut.Uncut = true
 	for _, tt := range []struct {
@@ -69,6 +72,8 @@ func TestReadSettings(t *testing.T) {
 		{"Idefics3", map[string]string{imageFile: `{"image_processor_type": "Idefics3ImageProcessorFast"}`}, idefics},
 		{"Pixtral", map[string]string{imageFile: `{"image_processor_type": "PixtralImageProcessorFast", "resample": 3,
 			"size": {"longest_edge": 1540}, "patch_size": {"height": 14, "width": 14}}`}, pixtral},
+		{"Gemma 3", map[string]string{imageFile: `{"image_processor_type": "Gemma3ImageProcessor", "do_pan_and_scan": null,
+			"do_convert_rgb": null, "resample": 2, "size": {"height": 896, "width": 896}, "image_seq_length": 256}`}, gemma},
 		{"defaults", map[string]string{imageFile: `{}`}, NewSettings()},
 		{"whole", map[string]string{imageFile: qwen2, wholeFile: `{"image_processor": ` + qwen3 + `}`}, settingsOfQwen3()},
 		{"whole without images", map[string]string{imageFile: qwen3, wholeFile: `{"processor_class": "x"}`},
@@ -113,6 +118,9 @@ func TestReadSettingsRefuses(t *testing.T) {
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"height": 448}}`:                          "not square",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "size": {"shortest_edge": 448}}`:                   "only height and width",
 		`{"image_processor_type": "GotOcr2ImageProcessor", "min_patches": 3, "max_patches": 2}`:               "do not ascend",
+		`{"image_processor_type": "Gemma3ImageProcessor", "do_pan_and_scan": true}`:                           "do_pan_and_scan: true",
+		`{"image_processor_type": "Gemma3ImageProcessor", "resample": 1}`:                                     "resample: 1",
+		`{"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 896, "width": 448}}`:             "not square",
 		`{"image_processor_type": "Qwen2VLImageProcessorPil"}`:                                                "its pixels depend on the release of Pillow",
 		`{"do_resize": false}`:                     "do_resize: false is not supported",
 		`{"do_rescale": false}`:                    "do_rescale: false",

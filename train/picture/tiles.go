@@ -21,6 +21,9 @@ func (s Settings) checkTiles() error {
 		return nil
 	case s.LongSide:
 		return s.checkLongSide()
+	case s.Square() && (s.MinPixels != s.Tile*s.Tile || s.MaxPixels != s.Tile*s.Tile):
+		return fmt.Errorf("min_pixels: %d, max_pixels: %d: the image processor of Gemma 3 brings every image to "+
+			"%d×%d pixels", s.MinPixels, s.MaxPixels, s.Tile, s.Tile)
 	case s.Tile < 0 || s.Tile > mostTile || s.Tile%side != 0:
 		return fmt.Errorf("size: a tile's side of %d pixels is not a multiple of a token's %d up to %d", s.Tile, side,
 			mostTile)
@@ -97,10 +100,7 @@ func (s Settings) stack(m bitmap) bitmap {
 
 // sheets returns an image resized to so many tiles and, if they are several, to one.
 func (s Settings) sheets(m bitmap, across, down int) (large, whole bitmap) {
-	f, from := bicubicFilter(), m
-	if s.Lanczos {
-		f = lanczosFilter()
-	}
+	f, from := s.filter(), m
 	if s.LongSide {
 		w, h := s.longSide(m.width, m.height)
 		m = m.resizeWith(f, w, h)

@@ -69,7 +69,7 @@ func (t *Tower) Shared() *Tower {
 
 // adapt binds the adapters of a map, requests room for what they need besides, and returns how many there are.
 func (t *Tower) adapt(r *rooms, y *linear, s linearSpec, params, grads Parts) int {
-	if s.shape != nil { // filters of pixels
+	if !s.adapts() {
 		return 0
 	}
 	list, offset := make([]model.Adapter, 0, len(s.names)), 0
@@ -243,7 +243,7 @@ func (k Kind) Modules() (names []string) {
 		c.Deep = nil
 	}
 	for _, m := range c.maps() {
-		if m.shape != nil {
+		if !m.adapts() {
 			continue
 		}
 		for _, name := range m.names {

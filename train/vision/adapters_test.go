@@ -25,7 +25,7 @@ func adaptable(c Config) (shapes map[string][2]int, names []string) {
 	shapes = map[string][2]int{}
 	for _, m := range c.maps() {
 		for i, name := range m.names {
-			if m.shape == nil {
+			if m.adapts() {
 				shapes[name], names = [2]int{m.rows[i], m.in}, append(names, name)
 			}
 		}

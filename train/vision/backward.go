@@ -30,6 +30,7 @@ type backward struct {
 	projected, middle kernels.Buffer // before and after a merger's middle norm
 	activated         kernels.Buffer // GELU of middle
 	djoined           kernels.Buffer // gradients of what joins patches
+	pooled, dpooled   kernels.Buffer // [step/unit,C] means of tokens' patches, and their gradients
 	inner             kernels.Buffer // [step,2] stats of norms of queries and keys, of the last and of the middle norm
 	dtable            kernels.Buffer // of the longest tensor of onHost
 	frozen            kernels.Buffer // [2,widest norm] gradients of frozen norms, which nobody reads
@@ -116,6 +117,10 @@ func (b *backward) plan(f, o kernels.DType, atOnce int) (r rooms) {
 	}
 	if factors || b.Config.first().width > 0 {
 		r.add(&b.scaled, f, b.step*C)
+	}
+	if c.has().mean {
+		r.add(&b.pooled, f, b.step/c.unit()*C)
+		r.add(&b.dpooled, f, b.step/c.unit()*C)
 	}
 	last := c.merger(-1)
 	if last.join.names != nil {
@@ -252,6 +257,13 @@ func (b *backward) feedForwardBackward(y *block, in kernels.Buffer, lo, hi int) 
 // linearBackward sets dx, unless it is empty, from dout, the gradient of a linear map's result for x, and adds to the
 // gradients of the map, unless it is frozen, and of its adapters.
 func (b *backward) linearBackward(dx, dout, x kernels.Buffer, w linear) {
+	if w.across {
+		b.be.MatMul(dx, dout, w.w, kernels.Buffer{})
+		if !w.dw.Empty() {
+			b.be.MatMulDW(w.dw, kernels.Buffer{}, x, dout, b.sums(x.Len()/w.w.Out))
+		}
+		return
+	}
 	if !dx.Empty() {
 		b.be.MatMulDX(dx, dout, w.w)
 	}
@@ -280,8 +292,7 @@ func (b *backward) normBackward(dx, dout, x kernels.Buffer, w norm, stats, t ker
 		b.be.Add(dx, t)
 		return
 	}
-	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: w.width}
-	b.be.RMSNormBackward(dx, dw, dout, x, w.w, stats.Slice(0, rows), b.sums(rows), shape, false)
+	b.be.RMSNormBackward(dx, dw, dout, x, w.w, stats.Slice(0, rows), b.sums(rows), w.shape(), false)
 }
 
 // partsBackward takes dqkv [rows,3C] through the norms of queries and keys, if the tower has them. n [rows,C] is what

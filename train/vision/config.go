@@ -1,8 +1,8 @@
 // Package vision computes the features of images that a language model reads: the vision towers of Qwen2-VL
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
 // (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
-// (arXiv:2504.05299) and Pixtral (arXiv:2410.07073 §2), as transformers 5 computes them, and their gradients. It is
-// written in operations of package kernels, and does not read videos.
+// (arXiv:2504.05299), Pixtral (arXiv:2410.07073 §2) and Gemma 3 (arXiv:2503.19786 §2.1), as transformers 5 computes
+// them, and their gradients. It is written in operations of package kernels, and does not read videos.
 //
 // Dims:
 //
@@ -46,14 +46,14 @@ type Config struct {
 	Window int   `json:",omitempty"`
 	Full   []int `json:",omitempty"`
 	// Side is the number of learned positions along a side of the image (Qwen3-VL, GLM-4.1V), or of a tile, which has
-	// as many patches (InternVL, Idefics3). transformers finds Idefics3's in float32, which on a CPU are these for the
-	// published tiles of 26, 27 and 32 patches a side.
+	// as many patches (InternVL, Idefics3, Gemma 3). transformers finds Idefics3's in float32, which on a CPU are
+	// these for the published tiles of 26, 27 and 32 patches a side.
 	Side int `json:",omitempty"`
 	// Deep lists the layers after which features for a layer of the language model leave the tower (Qwen3-VL).
 	Deep []int `json:",omitempty"`
 	// Inner is the width of the feed-forward block behind the others, which reads tokens (GLM-4.1V).
 	Inner int `json:",omitempty"`
-	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL, Idefics3, Pixtral); 0: 1e-6.
+	// Eps is what norms of blocks add to the variance (GLM-4.1V, InternVL, Idefics3, Pixtral, Gemma 3); 0: 1e-6.
 	Eps float64 `json:",omitempty"`
 	// MergerEps is what the merger's norm adds (Pixtral).
 	MergerEps float64 `json:",omitempty"`

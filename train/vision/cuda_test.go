@@ -92,7 +92,7 @@ func eachOnCUDA(t *testing.T, f func(class string, be, host kernels.Backend)) {
 func wide(kind Kind) Config {
 	c := tiny(kind)
 	c.Width, c.FFN = map[Kind]int{Qwen2VL: 160, Qwen25VL: 160, Qwen3VL: 144, GLM4V: 64,
-		InternVL: 64, Idefics3: 64, Pixtral: 64}[kind], 40
+		InternVL: 64, Idefics3: 64, Pixtral: 64, Gemma3: 64}[kind], 40
 	if c.has().eps {
 		c.Layers = 1
 	}

@@ -34,6 +34,7 @@ type pass struct {
 	hidden      kernels.Buffer // [step,F] in a backward pass: h of quick
 	at          kernels.Buffer // [N] 0, 1, … where rotary positions turn
 	scaling     scaling
+	means       integers // [step/unit,2] the patches of each token of a step, where its features come from their mean
 	low         model.LowRank
 	inFiles     kernels.Buffer // what adapters of a turned map read, in the files' order
 
@@ -111,6 +112,12 @@ func (x *pass) planRows(r *rooms, f, o kernels.DType, atOnce int) {
 		factors = 2
 	}
 	gates, act := x.step*factors*c.FFN, x.step*c.FFN
+	if c.has().mean {
+		for t := range x.step / U {
+			x.means.host = append(x.means.host, int32(t*U), int32((t+1)*U))
+		}
+		x.means.plan(r)
+	}
 	for _, y := range c.mergers() {
 		tokens := x.step / U
 		if y.fc1.names != nil {
@@ -151,6 +158,9 @@ func (x *pass) load() {
 	}
 	x.ordered.load(x.be)
 	x.scaling.load(x.be)
+	if len(x.means.host) > 0 {
+		x.means.load(x.be)
+	}
 	x.be.Sync()
 }
 
@@ -205,8 +215,7 @@ func (x *pass) normWith(out, in kernels.Buffer, w norm, stats kernels.Buffer) {
 		x.be.LayerNorm(out, stats.Slice(0, 2*rows), in, w.w, w.bias, w.width, w.eps)
 		return
 	}
-	shape := kernels.NormShape{Heads: 1, Dim: w.width, Stride: w.width}
-	x.be.RMSNorm(out, stats.Slice(0, rows), in, w.w, shape, w.eps)
+	x.be.RMSNorm(out, stats.Slice(0, rows), in, w.w, w.shape(), w.eps)
 }
 
 // normPart norms columns of qkv [rows,3C] from offset on in place.
@@ -312,16 +321,34 @@ func (x *pass) merge(y merger, k int) {
 	C, U := c.Width, c.unit()
 	part := x.out.Slice(k*x.n/U*c.Out, (k+1)*x.n/U*c.Out)
 	x.each(x.n, func(lo, hi int) {
-		n, to := x.normed.Slice(0, (hi-lo)*C), part.Slice(lo/U*c.Out, hi/U*c.Out)
-		x.norm(n, x.x.Slice(lo*C, hi*C), y.norm)
+		in, to := x.x.Slice(lo*C, hi*C), part.Slice(lo/U*c.Out, hi/U*c.Out)
+		if c.has().mean {
+			in = x.mean(x.sum.Slice(0, in.Len()/U), in)
+		}
+		n := x.normed.Slice(0, in.Len())
+		x.norm(n, in, y.norm)
 		if y.join.w.In > 0 {
 			n = x.join(n, y, (hi-lo)/U)
 		}
 		if y.fc1.w.In > 0 {
 			n = x.activate(n, y.fc1, y.activation)
 		}
+		if y.fc2.across {
+			x.be.MatMulDX(to, n, y.fc2.w)
+			return
+		}
 		x.apply(to, n, y.fc2)
 	})
+}
+
+// patchesOf returns where the patches of each of n tokens of a step are.
+func (x *pass) patchesOf(n int) kernels.Buffer { return x.means.dev.Slice(0, 2*n) }
+
+// mean sets out [tokens,C] to the means of the tokens' patches, in, and returns it.
+func (x *pass) mean(out, in kernels.Buffer) kernels.Buffer {
+	C := x.Config.Width
+	x.be.SegmentMean(out, in, x.patchesOf(out.Len()/C), C)
+	return out
 }
 
 // join returns join·n, or GELU(middle(proj·join·n)) with proj, of tokens for rows n in x.normed.

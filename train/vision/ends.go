@@ -13,15 +13,29 @@ func (b *backward) mergerBackward(k, l int) {
 		in, dx := b.part(b.kept[l], lo, hi), b.part(b.dx, lo, hi)
 		d := part.Slice(lo/U*c.Out, hi/U*c.Out)
 		if k > 0 || b.last.width == 0 {
-			b.tokensBackward(y, dx, d, in)
+			b.patchesBackward(y, dx, d, in)
 			return
 		}
 		x, dlast := b.part(b.between, 0, hi-lo), b.part(b.sum, 0, hi-lo)
 		b.normWith(x, in, b.last, b.inner)
 		b.be.Zero(dlast)
-		b.tokensBackward(y, dlast, d, x)
+		b.patchesBackward(y, dlast, d, x)
 		b.normBackward(dx, dlast, in, b.last, b.inner, b.normed)
 	})
+}
+
+// patchesBackward is tokensBackward for patches x [rows,C], of which a token may be the mean.
+func (b *backward) patchesBackward(y *merger, dx, d, x kernels.Buffer) {
+	if !b.Config.has().mean {
+		b.tokensBackward(y, dx, d, x)
+		return
+	}
+	C := b.Config.Width
+	tokens := x.Len() / C / b.Config.unit()
+	dmean := b.dpooled.Slice(0, tokens*C)
+	b.be.Zero(dmean)
+	b.tokensBackward(y, dmean, d, b.mean(b.pooled.Slice(0, tokens*C), x))
+	b.be.SegmentMeanBackward(dx, dmean, b.patchesOf(tokens), C)
 }
 
 // tokensBackward adds to dx the gradient of x [rows,C], the patches of tokens whose features have the gradient d

@@ -11,6 +11,7 @@ const (
 	InternVL Kind = "internvl"
 	Idefics3 Kind = "idefics3" // and SmolVLM
 	Pixtral  Kind = "pixtral"  // of Mistral 3
+	Gemma3   Kind = "gemma3"
 )
 
 // traits are what all towers of a kind have. names.go has their maps and norms.
@@ -26,6 +27,7 @@ type traits struct {
 	// alone.
 	tiled bool
 	class bool // each tile has a row of its own that belongs to no patch
+	mean  bool // a token is the mean of its patches, not all of them side by side
 	eps   bool // Eps may be set
 	free  bool // Bias, RMS, QKNorm and Last may be set, too
 }
@@ -51,6 +53,7 @@ func (k Kind) traits() (traits, bool) {
 			free: true},
 		Idefics3: {activations: gelus, layerNorms: true, learned: areas, tiled: true, eps: true},
 		Pixtral:  {activations: []string{SiLU}, turned: true, between: true, eps: true},
+		Gemma3:   {activations: gelus, layerNorms: true, learned: areas, tiled: true, mean: true, eps: true},
 	}[k]
 	return x, ok
 }

@@ -12,12 +12,15 @@ type learned struct{ w, dw kernels.Buffer }
 
 // weights returns the tensors that are multiplied together.
 func (s linearSpec) weights() (list []Tensor) {
-	for i, name := range s.names {
+	for i, name := range s.tensors() {
 		shape := []int{s.rows[i], s.in}
-		if s.shape != nil {
+		switch {
+		case s.shape != nil:
 			shape = append(shape[:1:1], s.shape...)
+		case s.across:
+			shape = []int{s.in, s.rows[i]}
 		}
-		list = append(list, Tensor{name + ".weight", shape})
+		list = append(list, Tensor{name, shape})
 	}
 	return list
 }
@@ -102,10 +105,10 @@ func NewLearning(be kernels.Backend, c Config, params, grads func(group []Tensor
 	}
 	var r rooms
 	matrix := func(y *linear, s linearSpec) {
-		y.w = kernels.Matrix{Out: s.out(), In: s.in}
+		y.set(s)
 		view(&y.w.W, &y.dw, s.weights())
 		view(&y.bias, &y.dbias, s.biases())
-		packed, packedT := t.be.PackedLen(s.out(), s.in)
+		packed, packedT := t.be.PackedLen(s.sides())
 		r.add(&y.w.Packed, t.be.Operand(), packed)
 		r.add(&y.w.PackedT, t.be.Operand(), packedT)
 		if s.turned {
@@ -144,7 +147,7 @@ func (c Config) LearningWeightBytes(packed model.PackedLen, operand kernels.DTyp
 	for _, m := range c.maps() {
 		var none kernels.Buffer
 		if packed != nil {
-			p, pt := packed(m.out(), m.in)
+			p, pt := packed(m.sides())
 			r.add(&none, operand, p)
 			r.add(&none, operand, pt)
 		}

@@ -1,6 +1,10 @@
 package vision
 
-import "fmt"
+import (
+	"fmt"
+
+	"exp/kernels"
+)
 
 // This file has the maps and norms of towers, under the names that transformers gives to their tensors, without
 // "model." and "visual." before them.
@@ -24,8 +28,28 @@ type linearSpec struct {
 	// follows another.
 	turned bool
 	bias   bool
+	across bool // the files have it [in,out], under its name alone; so has memory, and products are of MatMulDX
 	scope  scope
 }
+
+// tensors returns the names of the tensors.
+func (s linearSpec) tensors() []string {
+	if s.across {
+		return s.names
+	}
+	return ending(s.names, ".weight")
+}
+
+// sides returns the rows and columns of the matrix in memory.
+func (s linearSpec) sides() (out, in int) {
+	if s.across {
+		return s.in, s.out()
+	}
+	return s.out(), s.in
+}
+
+// adapts reports whether the map can have adapters: filters of pixels cannot, nor a matrix that is no module of its own.
+func (s linearSpec) adapts() bool { return s.shape == nil && !s.across }
 
 // out returns the number of rows.
 func (s linearSpec) out() (n int) {
@@ -46,11 +70,17 @@ type normSpec struct {
 	width int    // 0: there is none
 	layer bool   // a LayerNorm, with a bias, not an RMSNorm
 	eps   float64
+	plus  bool // an RMSNorm that multiplies by 1 + weight, as Gemma's
+}
+
+// shape returns the vectors that an RMSNorm works on.
+func (s normSpec) shape() kernels.NormShape {
+	return kernels.NormShape{Heads: 1, Dim: s.width, Stride: s.width, UnitOffset: s.plus}
 }
 
 // norm returns a norm of blocks.
 func (c Config) norm(name string) normSpec {
-	x := normSpec{name, c.Width, c.has().layerNorms && !c.RMS, normEps}
+	x := normSpec{name: name, width: c.Width, layer: c.has().layerNorms && !c.RMS, eps: normEps}
 	if c.Eps > 0 {
 		x.eps = c.Eps
 	}
@@ -74,6 +104,8 @@ func (c Config) block(l int) blockSpec {
 		return c.siglipBlock(fmt.Sprintf("vision_model.encoder.layers.%d.", l))
 	case Pixtral:
 		return c.pixtralBlock(fmt.Sprintf("vision_tower.transformer.layers.%d.", l))
+	case Gemma3:
+		return c.siglipBlock(fmt.Sprintf("vision_tower.encoder.layers.%d.", l))
 	}
 	p, glm := fmt.Sprintf("blocks.%d.", l), c.Kind == GLM4V
 	x := blockSpec{norm1: c.norm(p + "norm1"), norm2: c.norm(p + "norm2"),
@@ -104,7 +136,8 @@ func (c Config) internBlock(p string) blockSpec {
 		up:   single(p+"mlp.fc1", c.FFN, C, true), down: single(p+"mlp.fc2", C, c.FFN, true),
 		scale1: p + "lambda_1", scale2: p + "lambda_2"}
 	if c.QKNorm {
-		x.queries, x.keys = normSpec{a + "q_norm", C, false, normEps}, normSpec{a + "k_norm", C, false, normEps}
+		x.queries = normSpec{name: a + "q_norm", width: C, eps: normEps}
+		x.keys = normSpec{name: a + "k_norm", width: C, eps: normEps}
 	}
 	return x
 }
@@ -130,7 +163,8 @@ func (c Config) pixtralBlock(p string) blockSpec {
 }
 
 // mergerSpec is what makes features of the patches of a token: W2·a(W1·norm(x)), or W2·norm(x) without fc1. With join
-// the token is join·norm(x) first, and with proj, too, GELU(middle(proj·join·norm(x))).
+// the token is join·norm(x) first, and with proj, too, GELU(middle(proj·join·norm(x))). In towers whose tokens are
+// means of patches x is the mean.
 type mergerSpec struct {
 	norm       normSpec // of a patch or, as wide as the next map's input, of a token
 	join, proj linearSpec
@@ -149,13 +183,13 @@ func (c Config) merger(k int) mergerSpec {
 		x.join = single("downsample", c.Out, wide, true)
 		x.join.shape, x.join.turned = []int{c.Width, c.Merge, c.Merge}, true
 		x.proj = single("merger.proj", c.Out, c.Out, false)
-		x.middle = normSpec{"merger.post_projection_norm", c.Out, true, laterEps}
+		x.middle = normSpec{name: "merger.post_projection_norm", width: c.Out, layer: true, eps: laterEps}
 		x.fc1 = linearSpec{names: []string{"merger.gate_proj", "merger.up_proj"}, rows: []int{c.Inner, c.Inner},
 			in: c.Out}
 		x.fc2 = single("merger.down_proj", c.Out, c.Inner, false)
 	case InternVL:
 		const p = "multi_modal_projector."
-		x.norm = normSpec{p + "layer_norm", wide, true, laterEps}
+		x.norm = normSpec{name: p + "layer_norm", width: wide, layer: true, eps: laterEps}
 		x.fc1, x.fc2 = single(p+"linear_1", c.Out, wide, true), single(p+"linear_2", c.Out, c.Out, true)
 	case Idefics3:
 		x.norm = c.norm("vision_model.post_layernorm")
@@ -167,6 +201,12 @@ func (c Config) merger(k int) mergerSpec {
 		x.join = single(p+"patch_merger.merging_layer", c.Width, wide, false)
 		x.join.turned = true
 		x.fc1, x.fc2 = single(p+"linear_1", c.Out, c.Width, false), single(p+"linear_2", c.Out, c.Out, false)
+	case Gemma3:
+		const p = "multi_modal_projector.mm_"
+		x.norm = c.norm(p + "soft_emb_norm")
+		x.norm.layer, x.norm.plus = false, true
+		x.fc2 = single(p+"input_projection_weight", c.Out, c.Width, false)
+		x.fc2.across = true
 	default:
 		names, width := [3]string{"merger.ln_q", "merger.mlp.0", "merger.mlp.2"}, c.Width
 		if c.Kind == Qwen3VL {
@@ -199,7 +239,8 @@ func (c Config) patches() linearSpec {
 	x := single("patch_embed.proj", c.Width, c.pixels(), c.Kind == Qwen3VL || c.Kind == GLM4V)
 	x.shape, x.scope = []int{c.Channels, c.Frames, c.Patch, c.Patch}, patchwise
 	name := map[Kind]string{InternVL: "vision_tower.embeddings.patch_embeddings.projection",
-		Idefics3: "vision_model.embeddings.patch_embedding", Pixtral: "vision_tower.patch_conv"}[c.Kind]
+		Idefics3: "vision_model.embeddings.patch_embedding", Pixtral: "vision_tower.patch_conv",
+		Gemma3: "vision_tower.embeddings.patch_embedding"}[c.Kind]
 	if name != "" {
 		x.names, x.bias, x.shape = []string{name}, c.Kind != Pixtral, []int{c.Channels, c.Patch, c.Patch}
 	}
@@ -222,6 +263,9 @@ func (c Config) last() (x normSpec) {
 	if c.Last {
 		x = c.norm("vision_tower.layernorm")
 		x.layer = true
+	}
+	if c.Kind == Gemma3 {
+		x = c.norm("vision_tower.post_layernorm")
 	}
 	return x
 }
@@ -286,6 +330,8 @@ func (c Config) onHost() []Tensor {
 			{"vision_tower.embeddings.cls_token", []int{1, 1, c.Width}}}
 	case c.Kind == GLM4V:
 		return []Tensor{{"embeddings.position_embedding.weight", []int{n, c.Width}}}
+	case c.Kind == Gemma3:
+		return []Tensor{{"vision_tower.embeddings.position_embedding.weight", []int{n, c.Width}}}
 	case c.Kind == Idefics3:
 		return []Tensor{{"vision_model.embeddings.position_embedding.weight", []int{n, c.Width}}}
 	}

@@ -39,6 +39,13 @@ type linear struct {
 	dw, dbias kernels.Buffer // gradients, of a learning tower
 	turn      *turn          // of a learning tower's turned map; nil in others
 	low       lowRank
+	across    bool // w is [in,out]
+}
+
+// set sets the size of the matrix.
+func (y *linear) set(s linearSpec) {
+	y.w.Out, y.w.In = s.sides()
+	y.across = s.across
 }
 
 type norm struct {
@@ -122,7 +129,7 @@ func (t *Tower) allocate() ([]fill, error) {
 		list = append(list, fill{names: names, into: into, len: n})
 	}
 	matrix := func(y *linear, s linearSpec) {
-		y.w = kernels.Matrix{Out: s.out(), In: s.in}
+		y.set(s)
 		dtype, stored := t.be.Operand(), t.DType
 		if dtype == kernels.F32 {
 			dtype = t.DType // BF16 weights give the bits of float32 ones
@@ -130,12 +137,12 @@ func (t *Tower) allocate() ([]fill, error) {
 		if stored == kernels.F32 {
 			stored = t.be.Float()
 		}
-		if n, _ := t.be.PackedLen(s.out(), s.in); n > 0 {
+		if n, _ := t.be.PackedLen(s.sides()); n > 0 {
 			r.add(&y.w.Packed, dtype, n)
 		} else {
 			r.add(&y.w.W, stored, s.out()*s.in)
 		}
-		f := fill{names: ending(s.names, ".weight"), w: &y.w, len: s.out() * s.in}
+		f := fill{names: s.tensors(), w: &y.w, len: s.out() * s.in}
 		if s.turned {
 			f.unit = c.unit()
 		}

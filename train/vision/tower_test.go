@@ -30,11 +30,15 @@ func tiny(kind Kind) Config {
 		c.Activation, c.Side, c.Frames, c.Eps = GELUTanh, 2, 1, 1e-5
 	case Pixtral:
 		c.Activation, c.Frames, c.Eps, c.MergerEps = SiLU, 1, 1e-5, 1e-4
+	case Gemma3:
+		c.Activation, c.Side, c.Frames, c.Eps = GELUTanh, 2, 1, 1e-5
 	}
 	return c
 }
 
-func kinds() []Kind { return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL, Idefics3, Pixtral} }
+func kinds() []Kind {
+	return []Kind{Qwen2VL, Qwen25VL, Qwen3VL, GLM4V, InternVL, Idefics3, Pixtral, Gemma3}
+}
 
 // waves reads weights that are BF16 numbers.
 func waves(c Config, dtype kernels.DType) Read {

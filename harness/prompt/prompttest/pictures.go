@@ -95,6 +95,20 @@ const splitTemplate = "<|im_start|>{% for m in messages %}{{ m.role | capitalize
 	"{% if c['type'] == 'image' %}<pad>{% elif c['type'] == 'text' %}{{ c['text'] }}{% endif %}{% endfor %}" +
 	"<|im_end|>\n{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
 
+// SquarePictureConfig is a Gemma 3 of toy size for PictureFolder.
+const SquarePictureConfig = `{"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+ "image_token_index": 260, "boi_token_index": 256, "eoi_token_index": 257, "mm_tokens_per_image": 4,
+ "text_config": {"model_type": "gemma3_text", "vocab_size": 264, "hidden_size": 32, "intermediate_size": 48,
+  "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16, "query_pre_attn_scalar": 16,
+  "rms_norm_eps": 1e-6, "max_position_embeddings": 256, "rope_theta": 10000.0, "sliding_window": 8,
+  "layer_types": ["sliding_attention", "full_attention"]},
+ "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+  "num_attention_heads": 2, "image_size": 16, "patch_size": 4, "vision_use_head": false}}`
+
+// squareProcessor brings an image to 16×16 pixels, four tokens.
+const squareProcessor = `{"image_processor_type": "Gemma3ImageProcessor", "size": {"height": 16, "width": 16},
+ "do_pan_and_scan": null, "resample": 2, "image_seq_length": 4}`
+
 // PictureFolder is a folder with a random model of text and images.
 func PictureFolder(t *testing.T, conf string) string {
 	t.Helper()
@@ -108,6 +122,12 @@ func PictureFolder(t *testing.T, conf string) string {
 		files["tokenizer_config.json"] = `{"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>",
  "extra_special_tokens": {"start_image_token": "<s>", "end_image_token": "</s>", "context_image_token": "<pad>"},
  "tokenizer_class": "PreTrainedTokenizerFast"}`
+		text, vision = "model.language_model.", "model."
+	case SquarePictureConfig:
+		files["preprocessor_config.json"] = squareProcessor
+		files["chat_template.jinja"] = strings.Replace(pictureTemplate, picturePlace, "<s>", 1)
+		files["tokenizer_config.json"] = `{"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "pad_token": "<pad>",
+ "boi_token": "<s>", "eoi_token": "</s>", "image_token": "<pad>", "tokenizer_class": "PreTrainedTokenizerFast"}`
 		text, vision = "model.language_model.", "model."
 	case SplitPictureConfig:
 		files["preprocessor_config.json"], files["chat_template.jinja"] = splitProcessor, splitTemplate

@@ -293,6 +293,7 @@ struct attention_args {
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride, window; // window: positions that a query sees; without one, the longest sequence
 	int full; // a query sees all of its sequence, which has no prefix
+	const int32_t *ahead; // rows behind each that it sees, too; or null
 	float scale, cap, inv_cap; // cap: 0 for none
 	// For paged attention.
 	float *keys, *values; const int32_t *table, *seq, *pos, *slots; // slots: as append_args; or null
@@ -393,6 +394,7 @@ struct tile_attention_args {
 	float *scratch; long scratch_len; // per thread
 	long h, kv, d, stride, window; // see attention_args
 	int full;
+	const int32_t *ahead;
 	float scale, cap, inv_cap;
 	// For paged attention.
 	uint16_t *keys, *values; const int32_t *table, *seq, *pos, *slots;

@@ -76,34 +76,25 @@ INLINE void scores(const float *a, long apanel, const float *bt, float *z, long 
 		scores_tiles[R](a, apanel, bt + j * d, z + j / NR * panel, d, n - j > LANES ? NR : LANES);
 }
 
-// causal_rows computes and scales, for R ≤ window rows from row i0 of a sequence,
+// seen_rows computes and scales, for R ≤ window rows from row i0 of a sequence that see alike,
 //	c[i] = chain over t ≤ i, i-t < window, of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
-// with w's rows in panels `panel` long. A row never reads a key that it does not see.
-INLINE void causal_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
-	long i0, long R, long d, long window, const float *scale) {
+// with w's rows in panels `panel` long. If row i0 sees up to end-1 > i0, so do all others. A row
+// never reads a key that it does not see.
+INLINE void seen_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
+	long i0, long R, long end, long d, long window, const float *scale) {
 	const long from = first_seen(i0, window);
-	const int lead = (int)(first_seen(i0 + R - 1, window) - from);
+	const int lead = (int)(first_seen(i0 + R - 1, window) - from), causal = end == i0 + 1;
 	for (long j = 0; j < d; j += NR) {
 		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
 		const long ld = d - j >= NR ? ldc : NR;
-		if (from + lead == 0) causal_tiles[R](w, panel, b + j * T, cj, ld, i0 + 1, scale);
-		else window_tiles[R](w + from / NR * panel + from % NR, panel, b + j * T + from * NR, cj, ld, from, i0 + 1, lead, scale);
+		if (from + lead > 0)
+			window_tiles[R](w + from / NR * panel + from % NR, panel, b + j * T + from * NR, cj, ld, from, end, lead, causal, scale);
+		else if (causal) causal_tiles[R](w, panel, b + j * T, cj, ld, end, scale);
+		else rows_tiles[R](w, panel, b + j * T, cj, ld, end, FROM_ZERO, 0, 0, 0, 0, 0);
 		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
-}
-
-// full_rows computes and scales, for R rows that see all of n keys,
-//	c[i] = chain over t of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
-// with w's rows in panels `panel` long.
-INLINE void full_rows(const float *w, long panel, const float *b, long T, float *c, long ldc, long R, long d, long n,
-	const float *scale) {
-	for (long j = 0; j < d; j += NR) {
-		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
-		const long ld = d - j >= NR ? ldc : NR;
-		rows_tiles[R](w, panel, b + j * T, cj, ld, n, FROM_ZERO, 0, 0, 0, 0, 0);
-		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
-	}
-	for (long i = 0; scale && i < R; i++) scale_row(c + i * ldc, d, scale[i]);
+	if (from + lead == 0 && !causal)
+		for (long i = 0; scale && i < R; i++) scale_row(c + i * ldc, d, scale[i]);
 }
 
 // A unit of attention is a group of sequences × one key/value head. The rows of the
@@ -130,6 +121,9 @@ INLINE struct group_view view_group(const int32_t *offsets, const int32_t *group
 
 // A sequence of a group: rows prefix..T are its own; its row t is row at + t.
 struct sequence_view { long prefix, T, at; };
+
+// ahead_of returns what ahead says of a sequence's row 0; its own rows have it.
+INLINE const int32_t *ahead_of(const int32_t *ahead, long at) { return ahead ? ahead + at : ahead; }
 
 INLINE struct sequence_view view_sequence(const struct group_view w, const int32_t *offsets, long s) {
 	const long prefix = s > w.first ? w.prefix : 0;
@@ -164,26 +158,31 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 		const float *heads = g->qkv + (g->h + w.kv) * d, *prefix = heads + g->offsets[w.first] * ld;
 		for (long s = w.first; s < w.end; s++) {
 			const struct sequence_view x = view_sequence(w, g->offsets, s);
-			const long own = x.T - x.prefix, strips = window_strips(own, g->window);
+			const int32_t *ahead = ahead_of(g->ahead, x.at);
+			const long own = x.T - x.prefix;
 			if (own == 0) continue;
 			const float *rows = g->qkv + x.at * ld, *k = heads + x.at * ld;
 			if (s == w.first) put_transposed(kt, k, ld, x.T, d);
 			else put_branch_transposed(kt, prefix, k, ld, x, d, stage);
 			put_panels(v + x.prefix * NR, T, k + x.prefix * ld + g->kv * d, ld, own, d);
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
-				for (long n = 0; n < strips; n++) {
-					const long i0 = x.prefix + strip_at(own, strips, n), R = x.prefix + strip_at(own, strips, n + 1) - i0;
-					const long base = first_seen(i0, g->window) / NR * NR; // positions count from here
-					float inv[MR];
-					put_panels(q, R, rows + i0 * ld + h * d, ld, R, d);
-					scores(q, R * NR, kt + base * d, z, R * NR, R, d, end_seen(i0 + R - 1, x.T, g->full) - base);
-					for (long i = 0; i < R; i++) {
-						float *st = g->stats + ((x.at + i0 + i) * g->h + h) * 2;
-						st[1] = inv[i] = 1.0f / softmax_scores(z + i * NR, R * NR, first_seen(i0 + i, g->window) - base,
-							end_seen(i0 + i, x.T, g->full) - base, g->scale, g->cap, g->inv_cap, &st[0]);
+				for (long r0 = x.prefix, r1; r0 < x.T; r0 = r1) { // rows r0..r1 see alike
+					r1 = run_end(r0, x.T, g->full, ahead);
+					const long strips = window_strips(r1 - r0, g->window);
+					for (long n = 0; n < strips; n++) {
+						const long i0 = r0 + strip_at(r1 - r0, strips, n), R = r0 + strip_at(r1 - r0, strips, n + 1) - i0;
+						const long base = first_seen(i0, g->window) / NR * NR; // positions count from here
+						float inv[MR];
+						put_panels(q, R, rows + i0 * ld + h * d, ld, R, d);
+						scores(q, R * NR, kt + base * d, z, R * NR, R, d, end_seen(i0 + R - 1, x.T, g->full, ahead) - base);
+						for (long i = 0; i < R; i++) {
+							float *st = g->stats + ((x.at + i0 + i) * g->h + h) * 2;
+							st[1] = inv[i] = 1.0f / softmax_scores(z + i * NR, R * NR, first_seen(i0 + i, g->window) - base,
+								end_seen(i0 + i, x.T, g->full, ahead) - base, g->scale, g->cap, g->inv_cap, &st[0]);
+						}
+						seen_rows(z, R * NR, v + base * NR, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0 - base, R,
+							end_seen(i0, x.T, g->full, ahead) - base, d, g->window, inv);
 					}
-					if (g->full) full_rows(z, R * NR, v, T, g->out + (x.at + i0) * ldo + h * d, ldo, R, d, x.T, inv);
-					else causal_rows(z, R * NR, v + base * NR, T, g->out + (x.at + i0) * ldo + h * d, ldo, i0 - base, R, d, g->window, inv);
 				}
 		}
 	}
@@ -193,12 +192,12 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 #define QUERY_BLOCK 96
 
 // key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1, at least one of which
-// sees the last key; if full, every one sees all keys.
+// sees the last key; if block, every one sees the keys behind it, too.
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.
 INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
-	long window, int full, enum tile_init init) {
-	const int causal = t0 >= i0 && !full;
+	long window, int block, enum tile_init init) {
+	const int causal = t0 >= i0 && !block;
 	const long from = causal ? t0 - i0 : 0, first = i0 + from;
 	const float *a = w + t0 / NR * QUERY_BLOCK * NR + t0 % NR + from * NR;
 	// Queries before `seen` see the first key, queries before `last` the last one.
@@ -272,6 +271,7 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 		const float *prefix = g->qkv + heads + g->offsets[w.first] * ld;
 		for (long s = w.first; s < w.end; s++) {
 			const struct sequence_view x = view_sequence(w, g->offsets, s);
+			const int32_t *ahead = ahead_of(g->ahead, x.at);
 			const long P = x.prefix, T = x.T;
 			if (T == P) continue;
 			const float *q0 = g->qkv + x.at * ld, *k0 = q0 + heads;
@@ -287,8 +287,11 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 			}
 			put_panels(k + P * NR, longest, k0 + P * ld, ld, T - P, d);
 			for (long h = w.kv * group; h < (w.kv + 1) * group; h++)
-				for (long b0 = P; b0 < T; b0 += QUERY_BLOCK) {
-					const long b1 = b0 + QUERY_BLOCK < T ? b0 + QUERY_BLOCK : T, strips = window_strips(b1 - b0, g->window);
+				for (long r0 = P, r1 = P, b0 = P, b1; b0 < T; b0 = b1) {
+					if (b0 == r1) r0 = b0, r1 = run_end(r0, T, g->full, ahead); // rows r0..r1 see alike
+					const int block = end_seen(r0, T, g->full, ahead) > r0 + 1;
+					b1 = b0 + QUERY_BLOCK < r1 ? b0 + QUERY_BLOCK : r1;
+					const long strips = window_strips(b1 - b0, g->window);
 					const long seen = first_seen(b0, g->window), base = seen / NR * NR; // first key of p and dz
 					const float *dob = g->dout + (x.at + b0) * ldo + h * d, *ob = g->aout + (x.at + b0) * ldo + h * d;
 					put_panels(q, QUERY_BLOCK, q0 + b0 * ld + h * d, ld, b1 - b0, d);
@@ -297,12 +300,12 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 					for (long n = 0; n < strips; n++) {
 						const long i0 = strip_at(b1 - b0, strips, n), R = strip_at(b1 - b0, strips, n + 1) - i0;
 						const long first = first_seen(b0 + i0, g->window) / NR * NR, at = (first - base) * QUERY_BLOCK + i0 * NR;
-						const long keys = end_seen(b0 + i0 + R - 1, T, g->full) - first;
+						const long keys = end_seen(b0 + i0 + R - 1, T, g->full, ahead) - first;
 						scores(q + i0 * NR, panel, kt + first * d, p + at, panel, R, d, keys);
 						scores(dout + i0 * NR, panel, vt + first * d, dz + at, panel, R, d, keys);
 						for (long i = i0; i < i0 + R; i++) {
 							const float *st = g->stats + ((x.at + b0 + i) * g->h + h) * 2;
-							const long from = first_seen(b0 + i, g->window) - base, n = end_seen(b0 + i, T, g->full) - base;
+							const long from = first_seen(b0 + i, g->window) - base, n = end_seen(b0 + i, T, g->full, ahead) - base;
 							vf sum = v_zero();
 							for (long j = 0; j < d; j += LANES) {
 								const int n = d - j < LANES ? (int)(d - j) : LANES;
@@ -311,15 +314,15 @@ static void attention_backward(const struct attention_args *g, long lo, long hi,
 							if (g->cap > 0) score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 1);
 							else score_gradients_row(p + i * NR, dz + i * NR, panel, from, n, g, st, v_sum(sum), 0);
 						}
-						if (g->full) full_rows(dz + i0 * NR, panel, k, longest, dq0 + (b0 + i0) * ld + h * d, ld, R, d, T, 0);
-						else causal_rows(dz + i0 * NR, panel, k + base * NR, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0 - base, R, d, g->window, 0);
+						seen_rows(dz + i0 * NR, panel, k + base * NR, longest, dq0 + (b0 + i0) * ld + h * d, ld, b0 + i0 - base, R,
+							end_seen(b0 + i0, T, g->full, ahead) - base, d, g->window, 0);
 					}
-					const long edge = g->full ? 0 : b0; // no earlier block has queries that see keys from there on
-					for (long t0 = seen, t1, end = end_seen(b1 - 1, T, g->full); t0 < end; t0 = t1) {
+					const long edge = !block ? b0 : b0 == r0 ? r0 : r1; // no earlier queries see keys from there on
+					for (long t0 = seen, t1, end = end_seen(b1 - 1, T, g->full, ahead); t0 < end; t0 = t1) {
 						t1 = key_tile_end(t0, edge, end, g->window);
-						const enum tile_init init = h == w.kv * group && (g->full ? b0 == 0 : t0 >= b0) ? FROM_ZERO : FROM_C;
-						key_rows(dz, q, dk + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, g->full, init);
-						key_rows(p, dout, dv + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, g->full, init);
+						const enum tile_init init = h == w.kv * group && t0 >= edge ? FROM_ZERO : FROM_C;
+						key_rows(dz, q, dk + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, block, init);
+						key_rows(p, dout, dv + t0 * ldk, ldk, t0 - base, t1 - t0, b0 - base, b1 - base, d, g->window, block, init);
 					}
 				}
 			if (s > w.first) put_gradients(dq0 + heads, ld, g->kv * d, dk, dv, d, P, T);

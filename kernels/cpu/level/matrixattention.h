@@ -58,7 +58,7 @@ static void matrix_attention_rare(const struct tile_attention_args *g, const str
 			struct running s;
 			start_running(&s);
 			memset(o, 0, d * sizeof *o);
-			const long last = end_seen(i, w.T, g->full);
+			const long last = end_seen(i, w.T, g->full, w.ahead);
 			for (long from = first_seen(i, g->window), t0 = from / MATRIX_KEYS * MATRIX_KEYS; t0 < last; t0 += MATRIX_KEYS) {
 				const long first = from > t0 ? from - t0 : 0, end = last - t0 < MATRIX_KEYS ? last - t0 : MATRIX_KEYS;
 				memset(z, 0, sizeof z);
@@ -97,15 +97,15 @@ static void matrix_attention(const struct tile_attention_args *g, long lo, long 
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) {
 					const long last = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
-					const long keys = g->full ? T : last;
 					n = T < last ? T - i0 : last - i0;
+					const long keys = end_seen(i0 + n - 1, T, g->full, w.ahead);
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long i = 0; i < n; i++) start_running(&rows[i]);
 					memset(o, 0, BLOCK * Dp * sizeof *o);
 					for (long t = base; t < keys; t += MATRIX_KEYS) {
 						matrix_sums(q, kc + t / BLOCK * ds * STEP, z, MATRIX_KEYS, ds, n, BLOCK, 1);
 						for (long i = 0; i < n; i++)
-							take_keys(&rows[i], z + i * MATRIX_KEYS, o + i * Dp, d, first_seen(i0 + i, g->window) - t, end_seen(i0 + i, T, g->full) - t, g);
+							take_keys(&rows[i], z + i * MATRIX_KEYS, o + i * Dp, d, first_seen(i0 + i, g->window) - t, end_seen(i0 + i, T, g->full, w.ahead) - t, g);
 						rows32(p, z, 0, MATRIX_KEYS, n, MATRIX_KEYS, 0);
 						for (long c = 0; c < d; c += BLOCK)
 							matrix_sums(p, vp + (c / BLOCK * ts + t / BLOCK) * STEP, o + c, Dp, 1, n, d - c, 0);
@@ -128,7 +128,7 @@ static void matrix_paged_attention(const struct tile_attention_args *g, long lo,
 	float *o = g->scratch + tid * g->scratch_len;
 	bf16 *q = (bf16 *)(o + BLOCK * Dp), *kc = q + ds * STEP, *vp = kc + ds * STEP, *stage = vp + ds * STEP;
 	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, g->ahead, u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		if (g->slots)
 			store_key_value((char *)g->keys, (char *)g->values, (const char *)(g->qkv + m * g->stride + (g->h + w.head) * d), g->kv * d,

@@ -22,10 +22,10 @@ struct paged_view {
 	long start, base; // from rounded down to whole vectors, and to whole steps of TERMS, where the scores begin
 };
 
-INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, long u, long heads, long d, long page,
-	long window) {
-	const long m = u / heads, from = first_seen(pos[m], window);
-	const struct paged_view w = {table + (long)seq[m] * width, u % heads, heads, d, page, from, pos[m] + 1, from / LANES * LANES, from / TERMS * TERMS};
+INLINE struct paged_view view_pages(const int32_t *table, long width, const int32_t *seq, const int32_t *pos, const int32_t *ahead, long u, long heads,
+	long d, long page, long window) {
+	const long m = u / heads, from = first_seen(pos[m], window), n = pos[m] + 1 + (ahead ? ahead[m] : 0);
+	const struct paged_view w = {table + (long)seq[m] * width, u % heads, heads, d, page, from, n, from / LANES * LANES, from / TERMS * TERMS};
 	return w;
 }
 INLINE long keys_at(const struct paged_view w, long t) {
@@ -111,8 +111,8 @@ static void paged_attention(const struct attention_args *g, long lo, long hi, in
 	const long d = g->d, group = g->h / g->kv;
 	float *z = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
-		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, g->ahead, u, g->kv, d, g->page, g->window);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, g->ahead, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		const float *q = g->qkv + m * g->stride + w.head * group * d;
 		float *o = g->out + (m * g->h + w.head * group) * d, *stats = stats_at(g->stats, m * g->h + w.head * group);

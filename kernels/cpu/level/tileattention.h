@@ -56,13 +56,14 @@ static float dot1(const bf16 *a, const bf16 *b, long d) {
 struct head_view {
 	const bf16 *q, *k, *v, *prefix_k, *prefix_v; // q: first of the heads that share k
 	long prefix, T, at, head;                    // see sequence_view; first query head
+	const int32_t *ahead;                        // see ahead_of
 };
 
 INLINE struct head_view view_head(const struct tile_attention_args *g, const struct group_view u, long s) {
 	const struct sequence_view x = view_sequence(u, g->offsets, s);
 	const bf16 *keys = g->qkv + (g->h + u.kv) * g->d, *values = keys + g->kv * g->d;
 	const long own = x.at * g->stride, first = g->offsets[u.first] * g->stride, head = u.kv * (g->h / g->kv);
-	const struct head_view w = {g->qkv + own + head * g->d, keys + own, values + own, keys + first, values + first, x.prefix, x.T, x.at, head};
+	const struct head_view w = {g->qkv + own + head * g->d, keys + own, values + own, keys + first, values + first, x.prefix, x.T, x.at, head, ahead_of(g->ahead, x.at)};
 	return w;
 }
 
@@ -85,7 +86,7 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 	const long d = g->d, ldo = g->h * d, ld_ = g->stride;
 	for (long h = 0; h < g->h / g->kv; h++)
 		for (long i = w.prefix; i < w.T; i++) {
-			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full);
+			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full, w.ahead);
 			for (long t = from; t < end; t++) z[t] = dot1(w.q + i * ld_ + h * d, key_row(w, t, ld_), d);
 			float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
 			st[1] = 1.0f / softmax_scores(z, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
@@ -115,7 +116,7 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 	for (long u = lo; u < hi; u++) {
 		const struct group_view group = view_group(g->offsets, g->groups, g->order, g->kv, u);
 		const long ts = steps_of(group.longest), Tp = ts * TERMS, most = round_up(g->window, BLOCK) + BLOCK;
-		const long Zp = most < Tp ? most : Tp; // scores of a row
+		const long Zp = most < Tp && !g->ahead ? most : Tp; // scores of a row
 		float *z = g->scratch + tid * g->scratch_len;
 		bf16 *kc = (bf16 *)(z + BLOCK * Tp), *vp = kc + ts * ds * STEP, *q = vp + ts * ds * STEP, *p = q + ds * STEP, *stage = p + ts * STEP;
 		long filled = 0; // rows of the prefix that the tiles hold
@@ -131,15 +132,16 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 			filled = group.prefix;
 			for (long h = 0; h < g->h / g->kv; h++)
 				for (long i0 = w.prefix, n; i0 < T; i0 += n) { // rows of a block see as many steps of keys
-					const long last = round_up(i0 + 1, BLOCK), base = first_seen(i0, g->window) / BLOCK * BLOCK;
-					const long keys = g->full ? round_up(T, BLOCK) : last;
-					n = T < last ? T - i0 : last - i0;
+					const long alike = run_end(i0, T, g->full, w.ahead), last = round_up(i0 + 1, BLOCK);
+					n = alike < last ? alike - i0 : last - i0;
+					const long base = first_seen(i0, g->window) / BLOCK * BLOCK;
+					const long keys = round_up(end_seen(i0 + n - 1, T, g->full, w.ahead), BLOCK);
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long t = base; t < keys; t += BLOCK)
 						block_sums(q, kc + t / BLOCK * ds * STEP, z + t - base, Zp, ds, n, T - t, 1);
 					for (long i = 0; i < n; i++) {
 						float *zi = z + i * Zp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
-						const long from = first_seen(i0 + i, g->window) - base, end = end_seen(i0 + i, T, g->full) - base;
+						const long from = first_seen(i0 + i, g->window) - base, end = end_seen(i0 + i, T, g->full, w.ahead) - base;
 						st[1] = 1.0f / softmax_scores(zi, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
 						memset(zi, 0, from / NR * NR * sizeof *zi);
 						for (long t = end; t < keys - base; t++) zi[t] = 0;
@@ -219,16 +221,18 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 	for (long h = 0; h < g->h / g->kv; h++) {
 		const bf16 *q = w.q + h * d, *dout = g->dout + w.at * ldo + (w.head + h) * d;
 		for (long i = w.prefix; i < w.T; i++) {
-			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full);
+			const long from = first_seen(i, g->window), end = end_seen(i, w.T, g->full, w.ahead);
 			const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
 			for (long t = from; t < end; t++) grads1(p + t, dz + t, g, w, h, i, t, delta);
 			for (long c = 0; c < d; c++)
 				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, end, 0));
 		}
 		for (long t = 0; t < w.T; t++) {
-			const long first = t > w.prefix && !g->full ? t : w.prefix, end = w.T - t < g->window ? w.T : t + g->window;
+			const long first = first_seeing(t, w.prefix, g->full, w.ahead), end = w.T - t < g->window ? w.T : t + g->window;
+			const int early = first_seeing(t / TERMS * TERMS, w.prefix, g->full, w.ahead) / TERMS < first / TERMS; // a step of zeros comes first
 			for (long i = first; i < end; i++) grads1(p + i, dz + i, g, w, h, i, t, row_delta(g, (w.at + i) * ldo + (w.head + h) * d));
 			for (long c = 0; c < d; c++) {
+				if (early) dk[t * line + c] += 0.0f, dv[t * line + c] += 0.0f;
 				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, end, dk[t * line + c]);
 				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, end, dv[t * line + c]);
 			}
@@ -238,13 +242,14 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 }
 
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
-// the scores' gradients and the probabilities. They are 0 for keys that a row does not see,
-// past the diagonal, or without one past `keys`, or before key `unseen` (for row 0, counted from
-// the block's first key), and in rows outside from..n. Rows of stats are line apart.
+// the scores' gradients and the probabilities. They are 0 for keys that a row does not see, past
+// `keys`, from the row's end on (ends), or before key `unseen` (for row 0), which all count from the
+// block's first key but ends, whose key t0 that is, and in rows outside from..n. Rows of stats are
+// line apart.
 INLINE void score_gradients(float *z, float *dp, const struct scaling by, const float *stats, long line, const float *delta,
-	long from, long n, int diagonal, long keys, long unseen, const int capped) {
+	long from, long n, const long *ends, long t0, long keys, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
-		const long seen = i < from || i >= n ? 0 : diagonal ? i + 1 : keys, hidden = unseen + i;
+		const long last = i < from || i >= n ? 0 : ends[i] - t0, seen = last < keys ? last : keys, hidden = unseen + i;
 		for (long j = 0; j < BLOCK; j += LANES) {
 			vf a = v_zero(), b = v_zero();
 			if (j < seen && hidden < j + LANES) {
@@ -321,9 +326,13 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 					const bf16 *q = w.q + h * d + i00 * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
 					const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
 					float delta[QUERY_BLOCKS * BLOCK];
+					long ends[QUERY_BLOCKS * BLOCK]; // see end_seen
 					for (long b = 0; b < b1 - b0; b++) {
 						const long i0 = b * BLOCK, left = T - i00 - i0, n = left < BLOCK ? left : BLOCK, before = b == 0 ? from : 0;
-						for (long i = i0 + before; i < i0 + n; i++) delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
+						for (long i = i0 + before; i < i0 + n; i++) {
+							delta[i] = row_delta(g, (r0 + i) * ldo + (w.head + h) * d);
+							ends[i] = end_seen(i00 + i, T, g->full, w.ahead);
+						}
 						long ldq = ld_, ldd = ldo;
 						const bf16 *x = own_rows(q + i0 * ld_, before, n, d, &ldq, stage);
 						rows32(qr + b * ds * STEP, x, 0, ldq, n, d, 1);
@@ -332,21 +341,25 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 						rows32(dor + b * ds * STEP, x, 0, ldd, n, d, 1);
 						for (long c = 0; c < d; c += BLOCK) pairs32(dop + (c / BLOCK * G + b) * STEP, x, c, ldd, n, d - c, 1);
 					}
-					// Rows of block b see keys from block first_block[b] on.
-					long first_block[QUERY_BLOCKS];
-					for (long b = 0; b < b1 - b0; b++) first_block[b] = first_seen(i00 + b * BLOCK + (b == 0 ? from : 0), g->window) / BLOCK;
-					const long end_block = g->full ? qs : b1;
-					for (long tb = first_block[0]; tb < end_block; tb++) {
-						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK, first = tb > b0 && !g->full ? tb - b0 : 0;
+					// Rows of block b see keys from block first_block[b] up to block end_block[b].
+					long first_block[QUERY_BLOCKS], end_block[QUERY_BLOCKS];
+					for (long b = 0; b < b1 - b0; b++) {
+						const long last = T - i00 < (b + 1) * BLOCK ? T - i00 : (b + 1) * BLOCK;
+						first_block[b] = first_seen(i00 + b * BLOCK + (b == 0 ? from : 0), g->window) / BLOCK;
+						end_block[b] = steps_of(ends[last - 1]);
+					}
+					for (long tb = first_block[0]; tb < end_block[b1 - b0 - 1]; tb++) {
+						const long keys = T - tb * BLOCK < BLOCK ? T - tb * BLOCK : BLOCK;
+						long first = 0;
+						while (end_block[first] <= tb) first++;
 						long end = first;
 						for (; end < b1 - b0 && first_block[end] <= tb; end++) {
 							const long b = end, left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK;
-							const int diagonal = tb == b0 + b && !g->full;
 							const long unseen = i00 + b * BLOCK + 1 - g->window - tb * BLOCK;
 							block_sums(qr + b * ds * STEP, kc + tb * ds * STEP, z, BLOCK, ds, n, keys, 1);
 							block_sums(dor + b * ds * STEP, vc + tb * ds * STEP, dp, BLOCK, ds, n, keys, 1);
-							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, diagonal, keys, unseen, 1);
-							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, diagonal, keys, unseen, 0);
+							if (g->cap > 0) score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, ends + b * BLOCK, tb * BLOCK, keys, unseen, 1);
+							else score_gradients(z, dp, by, stats + b * BLOCK * g->h * 2, g->h * 2, delta + b * BLOCK, b == 0 ? from : 0, n, ends + b * BLOCK, tb * BLOCK, keys, unseen, 0);
 							// Now z holds dz and dp holds p.
 							rows32(dzr + (b * ts + tb - first_block[0]) * STEP, z, 0, BLOCK, BLOCK, BLOCK, 0);
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
@@ -360,11 +373,13 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 					}
 					for (long b = 0; b < b1 - b0; b++) {
 						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK, tb = first_block[b];
-						for (long c = 0; c < d; c += BLOCK)
-							block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, (g->full ? qs : b0 + b + 1) - tb, n, d - c, 1);
-						for (long i = b == 0 ? from : 0; i < n; i++)
+						for (long i = b == 0 ? from : 0, steps = 0; i < n; i++) {
+							for (long c = 0; c < d && steps_of(ends[b * BLOCK + i]) != steps; c += BLOCK) // rows with as many steps follow one another
+								block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, steps_of(ends[b * BLOCK + i]) - tb, n, d - c, 1);
+							steps = steps_of(ends[b * BLOCK + i]);
 							for (long j = 0; j < d; j += LANES)
 								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
+						}
 					}
 					if (b1 == qs) add_zero_steps(g, w, dk, dv, Dp);
 				}

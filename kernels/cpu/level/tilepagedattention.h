@@ -110,8 +110,8 @@ static void tile_paged_attention(const struct tile_attention_args *g, long lo, l
 	const long d = g->d, group = g->h / g->kv;
 	float *scratch = g->scratch + tid * g->scratch_len;
 	for (long u = lo; u < hi; u++) {
-		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, u, g->kv, d, g->page, g->window);
-		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
+		const struct paged_view w = view_pages(g->table, g->width, g->seq, g->pos, g->ahead, u, g->kv, d, g->page, g->window);
+		const struct paged_view after = view_pages(g->table, g->width, g->seq, g->pos, g->ahead, u + 1 < hi ? u + 1 : u, g->kv, d, g->page, g->window);
 		const long m = u / g->kv;
 		const bf16 *q = g->qkv + m * g->stride + w.head * group * d;
 		bf16 *o = g->out + (m * g->h + w.head * group) * d;

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import torch
 import transformers
-from transformers import (Glm4vConfig, Glm4vForConditionalGeneration, Glm4vMoeConfig,
+from transformers import (Gemma3Config, Gemma3ForConditionalGeneration, Glm4vConfig, Glm4vForConditionalGeneration, Glm4vMoeConfig,
                           Glm4vMoeForConditionalGeneration, Idefics3Config, Idefics3ForConditionalGeneration,
                           InternVLConfig, InternVLForConditionalGeneration, Mistral3Config,
                           Mistral3ForConditionalGeneration,
@@ -174,6 +174,15 @@ def models():
         vision_config=dict(model_type="pixtral", num_hidden_layers=2, hidden_size=32, intermediate_size=20,
                            num_attention_heads=2, patch_size=4, image_size=64, num_channels=3, hidden_act="silu",
                            rope_parameters=dict(rope_type="axial", rope_theta=1e4)))
+    rope = dict(full_attention=dict(rope_type="linear", factor=8.0, rope_theta=1e6),
+                sliding_attention=dict(rope_type="default", rope_theta=1e4))
+    yield "gemma3", Gemma3ForConditionalGeneration, Gemma3Config(
+        text_config=dict(TEXT, model_type="gemma3_text", head_dim=16, query_pre_attn_scalar=16, sliding_window=6,
+                         layer_types=["sliding_attention", "full_attention", "sliding_attention"], rope_parameters=rope),
+        image_token_index=IMAGE, boi_token_index=START, eoi_token_index=END, mm_tokens_per_image=4,
+        vision_config=dict(num_hidden_layers=2, hidden_size=24, intermediate_size=20, num_attention_heads=2, patch_size=4,
+                           image_size=16, num_channels=3, hidden_act="gelu_pytorch_tanh", layer_norm_eps=1e-6,
+                           vision_use_head=False))
 
 
 def sheet(patches, rows, columns, p=4):
@@ -196,13 +205,13 @@ def main():
         model = cls(config).eval()
         model.set_experts_implementation("eager")
         fill(model)
-        split = name in ("idefics3", "smolvlm")
-        tiled = split or name.startswith("internvl")
+        split, square = name in ("idefics3", "smolvlm"), name == "gemma3"
+        tiled = split or square or name.startswith("internvl")
         side = 4 if name == "smolvlm" else 2
         fit = name == "mistral3"
         merge, n = side * side, 3 * 4 * 4 * (1 if tiled or fit else 2)
         cut = lambda patches: tiles(patches, side)[None] if split else tiles(patches, side)
-        grids = [(4, 4), (12, 4)] if tiled else [(4, 6), (10, 14)]
+        grids = [(4, 4), (4 if square else 12, 4)] if tiled else [(4, 6), (10, 14)]
         patches = [pixels(r, c, n, float(k)) for k, (r, c) in enumerate(grids)]
         shown = [[IMAGE] * (r * c // merge) for r, c in grids]
         if split:  # tokens of text between tiles
@@ -214,6 +223,8 @@ def main():
         x["mm_token_type_ids"] = (x["input_ids"] == IMAGE).int()
         if tiled:
             x = dict(input_ids=x["input_ids"], attention_mask=x["attention_mask"], pixel_values=cut(x["pixel_values"]))
+        if square:
+            x["token_type_ids"] = (x["input_ids"] == IMAGE).long()
         if fit:
             most = [4 * max(g[i] for g in grids) for i in (0, 1)]
             sheets = [sheet(p, *g) for p, g in zip(patches, grids)]
@@ -255,8 +266,9 @@ GENERATING = set(TEXT) | {"head_dim", "rope_parameters", "hidden_act", "model_ty
                           "norm_topk_prob", "num_local_experts"}
 OTHERS = {"image_size", "attention_bias", "n_routed_experts", "n_shared_experts", "first_k_dense_replace", "n_group",
           "topk_group", "routed_scaling_factor", "num_channels", "use_qk_norm", "norm_type", "layer_norm_eps",
-          "use_mean_pooling", "tie_word_embeddings"}
-PROJECTOR = ["scale_factor", "image_token_index", "spatial_merge_size", "multimodal_projector_bias", "downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
+          "use_mean_pooling", "tie_word_embeddings", "query_pre_attn_scalar", "sliding_window", "layer_types",
+          "hidden_activation", "vision_use_head"}
+PROJECTOR = ["mm_tokens_per_image", "scale_factor", "image_token_index", "spatial_merge_size", "multimodal_projector_bias", "downsample_ratio", "image_seq_length", "projector_hidden_act", "vision_feature_layer",
              "vision_feature_select_strategy"]
 LINEAR = {"layer_types", "shared_expert_intermediate_size", "linear_num_key_heads", "linear_num_value_heads",
           "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim"}

@@ -14,7 +14,7 @@ import pathlib
 
 import numpy as np
 from PIL import Image
-from transformers import (Glm4vImageProcessor, GotOcr2ImageProcessor, Idefics3ImageProcessor, PixtralImageProcessor,
+from transformers import (Gemma3ImageProcessor, Glm4vImageProcessor, GotOcr2ImageProcessor, Idefics3ImageProcessor, PixtralImageProcessor,
                           SmolVLMImageProcessor)
 from transformers.models.glm4v.image_processing_glm4v import smart_resize
 
@@ -28,6 +28,8 @@ TILES = dict(image_processor_type="GotOcr2ImageProcessorFast", size=dict(height=
              max_patches=12, image_mean=[0.485, 0.456, 0.406], image_std=[0.229, 0.224, 0.225], crop_to_patches=False)
 SPLIT = dict(image_processor_type="SmolVLMImageProcessor", size=dict(longest_edge=2048), resample=1, do_pad=True,
              max_image_size=dict(longest_edge=512), do_image_splitting=True, image_mean=[0.5] * 3, image_std=[0.5] * 3)
+SQUARE = dict(image_processor_type="Gemma3ImageProcessorFast", size=dict(height=112, width=112), resample=2,
+              image_mean=[0.5] * 3, image_std=[0.5] * 3)
 FIT = dict(image_processor_type="PixtralImageProcessorFast", size=dict(longest_edge=1540),
            patch_size=dict(height=14, width=14))
 
@@ -97,6 +99,8 @@ def values(settings, what):
             v = idefics(settings)(images=[x], return_tensors="np")["pixel_values"][0]
             g = v.shape[-1] // p
             v = np.ascontiguousarray(v[:, :, :g * p, :g * p])  # the tower's convolution reads whole patches
+        elif settings["image_processor_type"].startswith("Gemma"):
+            v, g = Gemma3ImageProcessor(**settings)(images=[x], return_tensors="np")["pixel_values"], 112 // p
         else:
             got = GotOcr2ImageProcessor(**settings)(images=[x], return_tensors="np", crop_to_patches=True)
             v, g = got["pixel_values"], settings["size"]["height"] // p
@@ -126,5 +130,6 @@ print(json.dumps({
         (small, [150, 70]), (small, [56, 56]), (small, [30, 200]), (dict(small, min_patches=2), [100, 100]), (split, [150, 90]),
         (split, [20, 45]), (dict(split, size=dict(longest_edge=50)), [200, 120]),
         (dict(split, do_image_splitting=False), [90, 110]), (dict(split, resample=3), [99, 31]),
-        (FIT, [150, 90]), (dict(FIT, size=dict(longest_edge=100)), [31, 190]))],
+        (FIT, [150, 90]), (dict(FIT, size=dict(longest_edge=100)), [31, 190]), (SQUARE, [150, 90]), (SQUARE, [70, 300]),
+        (dict(SQUARE, resample=3), [70, 300]))],
 }, indent=0))

@@ -1,0 +1,170 @@
+package kerneltest
+
+import (
+	"fmt"
+	"slices"
+
+	"exp/kernels"
+)
+
+// aheadChecks are of rows that see rows behind them (kernels.AttentionShape.Ahead), on backends whose rows do.
+func aheadChecks() []check {
+	list := []check{
+		{"AheadAttention/shapes", on(aheadBatches, checkAttentionShapes)},
+		{"AheadAttention/sequences", on(aheadBatches, checkAttentionSequences)},
+		{"AheadAttention/infinite", on(func(short bool) []packed { return tinyAheadBatches(short)[3:] },
+			checkAttentionInfinite)},
+		{"AheadAttention/tiny", on(tinyAheadBatches, checkAttentionTiny)},
+		{"AheadAttention/backward", on(aheadBatches, checkAttentionBackward)},
+		{"AheadAttention/none", checkNoAhead},
+		{"AheadAttention/rows", func(s *subject) error {
+			return s.checkPagedRows(cachesOf(aheadBatches(s.short), true))
+		}},
+		{"AheadAttention/prefill", checkAheadPrefill},
+	}
+	for i, c := range list {
+		list[i].run = func(s *subject) error {
+			if !kernels.SeesAhead(s.b) {
+				return nil
+			}
+			return c.run(s)
+		}
+	}
+	return list
+}
+
+// block is rows of a sequence that see each other: n from position `from` on.
+type block struct{ sequence, from, n int }
+
+// aheadBatches have blocks of rows at the beginnings and ends of sequences, next to each other, around the lanes and
+// around blocks of queries and of keys, in prefixes and behind them, with windows that are shorter and longer.
+func aheadBatches(short bool) []packed {
+	list := append(tinyAheadBatches(short), scaledScores([]packed{
+		withBlocks(packed{kernels.AttentionShape{H: 2, K: 1, D: 8}, []int{65, 97}, nil},
+			block{0, 18, 32}, block{1, 1, 70}, block{1, 71, 25})})...)
+	if !short {
+		list = append(list, scaledScores([]packed{
+			withBlocks(packed{kernels.AttentionShape{H: 1, K: 1, D: 16, Window: 97}, []int{200, 67}, nil},
+				block{0, 60, 110}, block{1, 0, 67}),
+			withBlocks(packed{kernels.AttentionShape{H: 3, K: 1, D: 33, Window: 40, Cap: 50}, []int{37, 20, 11, 131},
+				[]int32{0, 4}}, block{0, 2, 30}, block{3, 10, 110})})...)
+	}
+	return list
+}
+
+// tinyAheadBatches are those of aheadBatches for tiny sums. In longer sequences class "cpu/bf16" may find another sign
+// of a zero than the reference, with or without blocks: keys behind a row that are in its last step count as products
+// of 0, which have signs.
+func tinyAheadBatches(bool) []packed {
+	return scaledScores([]packed{
+		withBlocks(packed{kernels.AttentionShape{H: 1, K: 1, D: 2}, []int{1, 3, 5, 9}, nil},
+			block{1, 0, 3}, block{2, 1, 4}, block{3, 2, 3}, block{3, 5, 4}),
+		withBlocks(packed{kernels.AttentionShape{H: 3, K: 1, D: 5}, []int{15, 1, 16, 17, 0, 31}, nil},
+			block{0, 3, 8}, block{2, 0, 16}, block{5, 14, 17}),
+		withBlocks(packed{kernels.AttentionShape{H: 4, K: 2, D: 16, Window: 5}, []int{33, 1, 61}, nil},
+			block{0, 4, 9}, block{2, 30, 5}, block{2, 35, 20}),
+		withBlocks(packed{kernels.AttentionShape{H: 2, K: 2, D: 33, Window: 16, Cap: 20}, []int{17, 50}, nil},
+			block{1, 20, 14}),
+		withBlocks(packed{kernels.AttentionShape{H: 2, K: 1, D: 5}, []int{5, 3, 0, 1, 0, 4, 2, 7},
+			[]int32{0, 4, 6, 7, 8}}, block{0, 1, 3}, block{1, 0, 2}, block{5, 1, 3}, block{7, 0, 7}),
+		withBlocks(packed{kernels.AttentionShape{H: 4, K: 2, D: 16, Window: 17}, []int{16, 1, 16, 9, 32, 32, 1},
+			[]int32{0, 4, 7}}, block{0, 4, 12}, block{2, 3, 10}, block{5, 1, 31}),
+	})
+}
+
+// withBlocks returns p with blocks of rows. Its shape has them in the host's memory.
+func withBlocks(p packed, blocks ...block) packed {
+	ahead := make([]int32, p.rows())
+	for _, b := range blocks {
+		for i := range b.n {
+			ahead[int(p.offsets()[b.sequence])+b.from+i] = int32(b.n - 1 - i)
+		}
+	}
+	p.shape.Ahead = kernels.Host(ahead)
+	return p
+}
+
+// ahead returns how many rows behind it row m sees.
+func (p packed) ahead(m int) int {
+	if p.shape.Ahead.Empty() {
+		return 0
+	}
+	return int(kernels.Elems[int32](p.shape.Ahead)[m])
+}
+
+// aheadOf returns what rows see, for a batch of these rows alone.
+func (p packed) aheadOf(rows []int) (b kernels.Buffer) {
+	if p.shape.Ahead.Empty() {
+		return b
+	}
+	return kernels.Host(pick(kernels.Elems[int32](p.shape.Ahead), 1, rows))
+}
+
+// shapeOn returns the shape of the batch for a call.
+func (p packed) shapeOn(c *call) kernels.AttentionShape {
+	a := p.shape
+	if !a.Ahead.Empty() {
+		a.Ahead = c.ints("ahead", kernels.Elems[int32](a.Ahead))
+	}
+	return a
+}
+
+// parts returns where chunks of rows may begin and end: not within blocks.
+func (p packed) parts() (list []int) {
+	list = []int{0}
+	for m := range p.rows() {
+		if p.ahead(m) == 0 {
+			list = append(list, m+1)
+		}
+	}
+	return list
+}
+
+// checkNoAhead checks that rows which see none behind them, but might, have the bits of rows that may not.
+func checkNoAhead(s *subject) error {
+	for i, p := range packedBatches(true) {
+		if i%3 > 0 {
+			continue // every third one has groups, windows and caps among them
+		}
+		qkv, dout := p.qkv(), newStream("dout"+p.String()).floats(p.rows()*p.shape.H*p.shape.D)
+		blocks := withBlocks(p)
+		var both [2][]result
+		for i, x := range []packed{p, blocks} {
+			fwd, err := run(s.b, func(c *call) { x.attend(c, qkv) })
+			if err != nil {
+				return err
+			}
+			back, err := run(s.b, func(c *call) { x.back(c, qkv, dout, fwd) })
+			if err != nil {
+				return err
+			}
+			both[i] = append(fwd, back...)
+		}
+		if err := same(both[1], both[0], exactly); err != nil {
+			return fmt.Errorf("%v without blocks of rows is not as usual: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// checkAheadPrefill checks that Attention over whole sequences and chunks of rows that are appended and attended one
+// after another, none of which ends within a block, give the same bits.
+func checkAheadPrefill(s *subject) error {
+	for _, k := range cachesOf(aheadBatches(s.short), true) {
+		whole, err := run(s.b, func(c *call) { k.attend(c, k.qkv) })
+		if err != nil {
+			return err
+		}
+		parts := k.parts()
+		for _, cuts := range [][]int{parts, {0, parts[len(parts)/2], k.rows()}, {0, k.rows()}} {
+			got, err := run(s.b, func(c *call) { k.decodeParts(c, slices.Compact(cuts)) })
+			if err != nil {
+				return err
+			}
+			if err := same(got, whole[:2], exactly); err != nil {
+				return fmt.Errorf("%v in %d chunks is not Attention: %w", k, len(cuts)-1, err)
+			}
+		}
+	}
+	return nil
+}
