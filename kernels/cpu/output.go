@@ -295,11 +295,13 @@ func (b *Backend) pickChanged(ws kernels.Buffer, rows int, w kernels.Matrix, ids
 	if !p.Adjust.IDs.Empty() {
 		K = p.Adjust.IDs.PerRow(rows)
 	}
-	b.grow(&b.adjusted, kernels.F32, rows*(K+3), 2*rows*(K+3))
+	b.grow(&b.adjusted, kernels.F32, rows*(K+4), 2*rows*(K+4))
 	was, own := b.adjusted.Slice(0, rows*K), b.adjusted.Slice(rows*K, rows*(K+3))
+	first := kernels.Elems[float32](b.adjusted.Slice(rows*(K+3), rows*(K+4)))
 	z, old, id := kernels.Elems[float32](ws)[:rows*V], kernels.Elems[float32](was), kernels.Elems[int32](p.Adjust.IDs)
 	b.eachRow(rows, func(r int) {
 		zr := z[r*V : (r+1)*V]
+		first[r] = zr[0] // token 0 is drawn where a mask has none
 		for k := r * K; k < (r+1)*K; k++ {
 			if id[k] >= 0 {
 				old[k] = zr[id[k]]
@@ -315,6 +317,9 @@ func (b *Backend) pickChanged(ws kernels.Buffer, rows int, w kernels.Matrix, ids
 	b.pick(ws, rows, V, ids, out, sums.LogProb, u, p)
 	lp, lse, drawn := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE), kernels.Elems[int32](ids)
 	b.eachRow(rows, func(r int) {
+		if drawn[r] == 0 {
+			lp[r] = first[r] - lse[r]
+		}
 		for k := r * K; k < (r+1)*K; k++ {
 			if id[k] == drawn[r] {
 				lp[r] = old[k] - lse[r]
