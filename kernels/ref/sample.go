@@ -66,10 +66,15 @@ func Restrict[T Float](z []T, mask kernels.Buffer) {
 	if mask.Empty() {
 		return
 	}
-	words := ints(mask)
-	for v := range z {
-		if uint32(words[v/32])>>(v%32)&1 == 0 {
-			z[v] = T(math.Inf(-1))
+	for i, word := range ints(mask) {
+		if word == -1 {
+			continue // most masks are of few tokens, or of nearly all
+		}
+		part := z[32*i : min(32*i+32, len(z))]
+		for b := range part {
+			if uint32(word)>>b&1 == 0 {
+				part[b] = T(math.Inf(-1))
+			}
 		}
 	}
 }

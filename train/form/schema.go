@@ -321,11 +321,11 @@ func count(o object, name, at string, none int) (int, error) {
 		return none, nil
 	}
 	raw, _ := v.(json.Number)
-	n, err := strconv.Atoi(raw.String())
-	if err != nil || n < 0 || n > mostNodes {
+	n, ok := rat(raw)
+	if !ok || !n.IsInt() || n.Sign() < 0 || n.Cmp(big.NewRat(mostNodes, 1)) > 0 {
 		return 0, fmt.Errorf("%s.%s must be an integer from 0 to %d", at, name, mostNodes)
 	}
-	return n, nil
+	return int(n.Num().Int64()), nil
 }
 
 // counts returns the least and the most of something; most is -1 without a limit.
