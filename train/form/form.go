@@ -53,6 +53,7 @@ type Form struct {
 
 	mu    sync.Mutex // of what follows
 	t     *table
+	room  int // bytes of a table
 	dead  *state
 	list  []config        // room of closure
 	seen  map[config]bool // of list
@@ -77,7 +78,8 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 	if err := g.finish(main); err != nil {
 		return nil, &Error{part, err}
 	}
-	f := &Form{vocab: v, g: g, seen: map[config]bool{}, path: make([]*state, v.deepest+2), marks: g.marks}
+	f := &Form{vocab: v, g: g, seen: map[config]bool{}, path: make([]*state, v.deepest+2), marks: g.marks,
+		room: mostBytes}
 	f.classify()
 	f.dead = &state{}
 	f.t = newTable(f)

@@ -231,6 +231,32 @@ func TestFullTables(t *testing.T) {
 	}
 }
 
+// Where a mask leads to more states than a table holds, it is the same.
+func TestManyStates(t *testing.T) {
+	vocab := bytewise("aa", "ab", "ba", "bb", "aaa", "abba", "babab", "aababb", "bbbbbbbb", "abcabc")
+	f, full := formOf(t, Spec{Regex: `[ab]*a[ab]{12}c`}, vocab), formOf(t, Spec{Regex: `[ab]*a[ab]{12}c`}, vocab)
+	full.room = 3000
+	r, most := rand.New(rand.NewPCG(6, 6)), 0
+	for range 20 {
+		s, u := f.Begin(), full.Begin()
+		for s.More() {
+			a, b := s.Mask(), u.Mask()
+			most = max(most, len(full.t.states))
+			if !slices.Equal(a, b) || s.Ends() != u.Ends() {
+				t.Fatal("masks differ")
+			}
+			token := r.IntN(len(vocab))
+			for !allowed(a, token) {
+				token = r.IntN(len(vocab))
+			}
+			s, u = s.Next(int32(token)), u.Next(int32(token))
+		}
+	}
+	if len(f.t.states) < 3*most {
+		t.Errorf("a small table has %d states, a large one %d", most, len(f.t.states))
+	}
+}
+
 func TestThoughts(t *testing.T) {
 	f := formOf(t, Spec{Choice: []string{"yes", "no"}, Thoughts: "</think>"}, bytewise())
 	for text, want := range map[string]bool{"hm <</think>yes": true, "</think>\n\nno": true, "yes": false, "a</think>b</think>yes": false,

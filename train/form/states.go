@@ -24,24 +24,27 @@ type state struct {
 	t       *table
 	configs []config // that take bytes, in order
 	ends    bool     // a text may end here
+	kept    bool     // in the table
 	to      []*state // by class of bytes; nil: not known yet
 	mask    []uint32 // nil: not known yet
 }
 
 // table holds states that have been reached. A full one is left for an empty one, which takes over the states that
-// completions are in: the states of deep JSON are without number.
+// completions are in: the states of deep JSON, and of some expressions, are without number. Where a single mask leads
+// to more states than a table holds, further ones are forgotten at once.
 type table struct {
 	f      *Form
 	frames []frame // the first stands for none
 	index  map[frame]int32
 	states map[string]*state
 	masks  int
+	bytes  int // about what all of it takes, without masks
 }
 
-// A table with more states or masks is full: about 100 MB, and as much for 150,000 tokens.
+// A table that takes more bytes or has more masks is full. The masks of 150,000 tokens take 80 MB then.
 const (
-	mostStates = 1 << 17
-	mostMasks  = 1 << 12
+	mostBytes = 64 << 20
+	mostMasks = 1 << 12
 )
 
 func newTable(f *Form) *table {
@@ -54,13 +57,14 @@ func (t *table) frame(x frame) int32 {
 	if !ok {
 		i = int32(len(t.frames))
 		t.index[x], t.frames = i, append(t.frames, x)
+		t.bytes += 50
 	}
 	return i
 }
 
 // current returns s in the table that is in use, which is not full.
 func (f *Form) current(s *state) *state {
-	if len(f.t.states) > mostStates || f.t.masks > mostMasks {
+	if f.t.bytes > f.room || f.t.masks > mostMasks {
 		f.t = newTable(f)
 	}
 	if s.t == f.t {
@@ -87,6 +91,10 @@ func (t *table) take(from *table, i int32) int32 {
 
 // step returns the state after a byte of a class.
 func (f *Form) step(s *state, class uint8) *state {
+	if s.to == nil {
+		s.to = make([]*state, len(f.bytes))
+		s.t.bytes += 8 * len(f.bytes)
+	}
 	if to := s.to[class]; to != nil {
 		return to
 	}
@@ -103,7 +111,9 @@ func (f *Form) step(s *state, class uint8) *state {
 	if len(f.list) > 0 {
 		to = f.state(f.list)
 	}
-	s.to[class] = to
+	if to == f.dead || to.kept {
+		s.to[class] = to
+	}
 	return to
 }
 
@@ -167,8 +177,11 @@ func (f *Form) intern(takes []config, ends bool) *state {
 	}
 	s := f.t.states[string(key)]
 	if s == nil {
-		s = &state{t: f.t, configs: slices.Clone(takes), ends: ends, to: make([]*state, len(f.bytes))}
-		f.t.states[string(key)] = s
+		s = &state{t: f.t, configs: slices.Clone(takes), ends: ends, kept: f.t.bytes < 2*f.room}
+		if s.kept {
+			f.t.states[string(key)] = s
+			f.t.bytes += 2*len(key) + 200
+		}
 	}
 	return s
 }
