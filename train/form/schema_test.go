@@ -24,7 +24,7 @@ func TestSchemas(t *testing.T) {
 		schema   string
 		yes, not []string
 	}{
-		{`{"type":"string"}`, []string{`""`, `"a\n\u00e9\ud83d\ude00é"`, `"\/"`}, []string{`"`, `"\ud83d"`, `"\x"`, "\"\n\"", `x`, `"a" `}},
+		{`{"type":"string"}`, []string{`""`, `"a\n\u00e9\ud83d\ude00é"`, `"\/"`}, []string{`"`, `"\ud83d"`, `"\udc00\udc00"`, `"\ud83da"`, `"\x"`, "\"\n\"", `x`, `"a" `}},
 		{`{"type":"string","minLength":2,"maxLength":3}`, []string{`"ab"`, `"é\n€"`, `"\ud83d\ude00a"`}, []string{`"a"`, `"abcd"`, `"\ud83d\ude00"`}},
 		{`{"type":"string","maxLength":0}`, []string{`""`}, []string{`"a"`}},
 		{`{"type":"string","pattern":"^a+$"}`, []string{`"aaa"`}, []string{`""`, `"ab"`, `"\u0061"`}},

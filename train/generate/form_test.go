@@ -20,6 +20,17 @@ type sized struct{ letters }
 
 func (sized) VocabSize() int { return toy.Vocab }
 
+// lastEnds is a vocabulary whose last token ends.
+type lastEnds struct{ sized }
+
+func (lastEnds) EndIDs() []int32 { return []int32{18} }
+func (lastEnds) Piece(id int32) []byte {
+	if id == 18 {
+		return nil
+	}
+	return []byte{'a' + byte(id)}
+}
+
 func regexForm(t testing.TB, pattern string) *form.Form {
 	t.Helper()
 	f, err := form.New(form.Spec{Regex: pattern}, form.NewVocabulary(sized{}))
@@ -49,7 +60,7 @@ func TestFormedCompletions(t *testing.T) {
 	}
 	m := newModel(t, be, toy)
 	plain := sample(t, newEngine(t, one, newModel(t, one, toy), Options{MaxSequences: 9, PageTokens: 16, MaxTokens: 96}), reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 30})
-	restarts, kept, cut := 0, 0, 0
+	restarts, kept, cut, ended := 0, 0, 0, map[string]int{}
 	for pattern, p := range formed(t) {
 		p.MaxNewTokens, p.Form = 30, regexForm(t, pattern)
 		want := sample(t, newEngine(t, one, newModel(t, one, toy), Options{MaxSequences: 1, PageTokens: 16, MaxTokens: 96}), reqs, p)
@@ -58,6 +69,8 @@ func TestFormedCompletions(t *testing.T) {
 			for _, c := range cs {
 				if c.Finish == rollout.FinishLength {
 					cut++
+				} else {
+					ended[pattern]++
 				}
 				if match := re.MatchString(c.Text); c.Finish == rollout.FinishStop && (!match || c.Tokens[len(c.Tokens)-1] != 0) {
 					t.Errorf("%q ends and does not match %s", c.Text, pattern)
@@ -96,8 +109,8 @@ func TestFormedCompletions(t *testing.T) {
 			}
 		}
 	}
-	if restarts == 0 || kept == 0 || cut == 0 {
-		t.Errorf("%d restarts, %d kept drafts, %d completions at the limit", restarts, kept, cut)
+	if restarts == 0 || kept == 0 || cut == 0 || len(ended) != len(formed(t)) {
+		t.Errorf("%d restarts, %d kept drafts, %d completions at the limit, ended: %v", restarts, kept, cut, ended)
 	}
 }
 
@@ -166,6 +179,22 @@ func TestFormsEndCompletions(t *testing.T) {
 		for _, c := range cs {
 			if len(c.Tokens) != 6 || c.Finish != rollout.FinishStop || !strings.HasSuffix(c.Text, "d") {
 				t.Errorf("%q ends as %v", c.Text, c.Finish)
+			}
+		}
+	}
+	// Nor does min_new_tokens leave nothing to draw. Then token 0 would be, so the end is another one.
+	last, err := New(be, e.m, lastEnds{}, e.opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	if p.Form, err = form.New(form.Spec{Regex: "[a-c]{5}d"}, form.NewVocabulary(lastEnds{})); err != nil {
+		t.Fatal(err)
+	}
+	for _, cs := range sample(t, last, reqs, p) {
+		for _, c := range cs {
+			if len(c.Tokens) != 7 || c.Tokens[6] != 18 || c.Finish != rollout.FinishStop {
+				t.Errorf("%v ends as %v", c.Tokens, c.Finish)
 			}
 		}
 	}
