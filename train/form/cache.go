@@ -48,7 +48,7 @@ func (s Spec) key() string {
 	calls := s.Calls
 	s.Calls = nil
 	if calls == nil {
-		return fmt.Sprintf("%q", s)
+		return fmt.Sprintf("%#v", s)
 	}
-	return fmt.Sprintf("%q %q", s, *calls)
+	return fmt.Sprintf("%#v %#v", s, *calls)
 }

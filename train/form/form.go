@@ -14,7 +14,6 @@ package form
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -153,14 +152,6 @@ func (f *Form) classify() {
 // Begin implements rollout.Form.
 func (f *Form) Begin() rollout.FormState { return f.begin }
 
-// Matches reports whether a whole text has the form.
-func (f *Form) Matches(text string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := f.after(f.current(f.begin), []byte(text))
-	return s != f.dead && s.ends
-}
-
 // Mask implements rollout.FormState.
 func (s *state) Mask() []uint32 {
 	f := s.t.f
@@ -238,12 +229,4 @@ func (f *Form) fill(s *state) []uint32 {
 		}
 	}
 	return mask
-}
-
-// String names the sizes of a form, for measurements.
-func (f *Form) String() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return fmt.Sprintf("%d nodes, %d classes of bytes, %d states, %d masks", len(f.g.arcs), len(f.bytes),
-		len(f.t.states), f.t.masks)
 }

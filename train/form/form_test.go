@@ -36,6 +36,14 @@ func formOf(t testing.TB, s Spec, p pieces) *Form {
 	return f
 }
 
+// Matches reports whether a whole text has the form.
+func (f *Form) Matches(text string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.after(f.current(f.begin), []byte(text))
+	return s != f.dead && s.ends
+}
+
 // allowed reports whether a mask has a token.
 func allowed(mask []uint32, token int) bool { return mask[token/32]>>(token%32)&1 == 1 }
 
