@@ -97,7 +97,7 @@ func checkSampleUnmasked(s *subject) error {
 // checkSampleMaskedTokens checks that tokens which the mask lacks are not drawn, that the draws among the others are
 // those with the lacking ones forbidden one by one, and that token 0 is where all lack.
 func checkSampleMaskedTokens(s *subject) error {
-	const R, C = 60, 2
+	const R, C = 12, 2
 	for _, V := range []int{7, 1100} {
 		r := newStream(fmt.Sprint("masked", V))
 		h, w, u := r.floats(R*C), r.floats(V*C), r.uniforms(R)
