@@ -471,7 +471,12 @@ type Sampling struct {
 	MinP        float64 // keep tokens with probability ≥ p · the largest; 0 keeps all
 	Cap         float64 // caps the logits, see Softmax.Cap
 	Adjust      Adjustments
+	Mask        Buffer // [R,MaskWords(V)] int32; empty: all tokens may be drawn
 }
+
+// MaskWords returns the number of words that say which of V tokens may be drawn: token v may if bit v%32 of word v/32
+// is set.
+func MaskWords(V int) int { return (V + 31) / 32 }
 
 // Adjustments change the logits of some tokens of each row before its draw: penalties of tokens that were there
 // before, biases, tokens that may not be drawn. The zero value changes nothing and costs nothing. A row's scores stay
@@ -501,6 +506,9 @@ func (a Adjustments) Rows(lo, hi, R int) Adjustments {
 // Rows returns the settings of rows lo to hi of R.
 func (p Sampling) Rows(lo, hi, R int) Sampling {
 	p.Adjust = p.Adjust.Rows(lo, hi, R)
+	if !p.Mask.Empty() {
+		p.Mask = p.Mask.Rows(lo, hi, R)
+	}
 	return p
 }
 
@@ -555,8 +563,9 @@ type Output interface {
 	// At temperature 0 it draws the first token in that order, with scores at
 	// temperature 1. If s is NaN it draws token 0, with NaN scores.
 	//
-	// p.Adjust changes z, and with it m, e and s, for the draw alone: out has the scores of the drawn token
-	// without it. If then s is NaN, as where no token may be drawn, it draws token 0.
+	// p.Adjust, and then p.Mask, which makes the z of other tokens -Inf, change z, and with it m, e and s, for the
+	// draw alone: out has the scores of the drawn token without them. If then s is NaN, as where no token may be
+	// drawn, it draws token 0.
 	Sample(ids Buffer, out Scores, h Buffer, w Matrix, u Buffer, p Sampling)
 	// TopTokens sets ids [R,K] (int32) to the K most probable tokens of each row of h, K ≤ MaxTopTokens
 	// and ≤ V, by z descending, then id ascending, and fills out as LogProb does with them as targets. If

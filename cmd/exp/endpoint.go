@@ -34,8 +34,9 @@ func endpointCommand(a *app) *cli.Command {
 			"that answers make of them; prompt, as a text, " +
 			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, repetition_penalty, " +
 			"presence_penalty, frequency_penalty, logit_bias, min_tokens, n, seed, stop, stop_token_ids, " +
-			"ignore_eos, stream, logprobs, top_logprobs, echo. Log-probs are the model's own, at temperature 1. " +
-			"Anything else that would change an answer, such as response_format, is an error that names it.\n" +
+			"ignore_eos, stream, logprobs, top_logprobs, echo; response_format, structured_outputs and tool_choice, " +
+			"which hold answers to a form. Log-probs are the model's own, at temperature 1. " +
+			"Anything else that would change an answer, such as suffix, is an error that names it.\n" +
 			"Only this machine can reach the address. From another one, forward the port: ssh -L " +
 			"8000:127.0.0.1:8000 HOST. --public lets other machines reach it, without encryption; then let " +
 			"--api-key-env name the variable with a key that clients must send.",

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"exp/harness/openai"
+	"exp/train/form"
 	"exp/train/program"
 	"exp/train/rollout"
 	"exp/train/toolcall"
@@ -43,6 +44,7 @@ type Options struct {
 	Ends             []int32          // tokens that end a turn
 	Calls            toolcall.Syntax  // in the policy's answers
 	Spelled          map[int32]string // its marks that are tokens without a piece
+	Forms            *form.Cache      // makes the forms of answers that requests want
 
 	// Chats says that there is a chat template: then programs ask for chats, else for texts that go on.
 	Chats bool

@@ -288,12 +288,8 @@ func (x *strand) open(prompt *rollout.Asked) {
 
 // call sets the text and the calls of an answer to a request with tools, and the text of one in channels.
 func (out *answer) call(a *Agent, r *openai.Request, s step, turn *rollout.Completion) {
-	before := a.text(s.inserted)
-	if s.anew != nil {
-		before = s.anew.Text
-	}
 	reader := a.o.Calls.Reader(toolcall.ReaderOptions{Tools: r.Tools, One: r.OneCall,
-		Thinking: toolcall.OpensThoughts(before), None: len(r.Tools) == 0})
+		Thinking: a.opensThoughts(s), None: len(r.Tools) == 0})
 	text, calls := reader.Read(a.spell(turn), true)
 	if len(calls) > 0 || a.o.Calls.Channels {
 		out.text, out.calls = text, calls
@@ -301,6 +297,14 @@ func (out *answer) call(a *Agent, r *openai.Request, s step, turn *rollout.Compl
 	if len(calls) > 0 && turn.Finish == rollout.FinishStop {
 		out.finish = "tool_calls"
 	}
+}
+
+// opensThoughts reports whether a turn begins within thoughts.
+func (a *Agent) opensThoughts(s step) bool {
+	if s.anew != nil {
+		return toolcall.OpensThoughts(s.anew.Text)
+	}
+	return toolcall.OpensThoughts(a.text(s.inserted))
 }
 
 // spell returns the text of a turn with the marks of calls that are special tokens, which its own text leaves out.
@@ -533,6 +537,9 @@ func (x *strand) draw(ctx context.Context, r *openai.Request, s step) (*rollout.
 		p.MaxNewTokens = min(p.MaxNewTokens, *r.Most)
 	}
 	p.MinNewTokens = min(p.MinNewTokens, p.MaxNewTokens)
+	if err := x.restrict(r, s, &p); err != nil {
+		return nil, 0, err
+	}
 	if r.Params.Stop != nil {
 		p.Stop = r.Params.Stop
 	}
@@ -541,6 +548,20 @@ func (x *strand) draw(ctx context.Context, r *openai.Request, s step) (*rollout.
 	defer context.AfterFunc(x.ctx, cancel)()
 	turn, err := x.e.Ask(ctx, prompt, x.seed(), p)
 	return &turn, len(prompt), err
+}
+
+// restrict gives a turn the form that its request wants, if it wants one.
+func (x *strand) restrict(r *openai.Request, s step, p *rollout.Params) error {
+	spec, err := r.Form(x.a.o.Calls, x.a.o.Spelled, r.Chat && x.a.opensThoughts(s))
+	if err != nil || spec == nil {
+		return err
+	}
+	f, err := x.a.o.Forms.Form(*spec)
+	if err != nil {
+		return r.BadForm(err)
+	}
+	p.Form = f
+	return nil
 }
 
 // seed returns the seed of the next turn. The first has the episode's: an agent that asks for a problem's own prompt

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"exp/harness/openai"
+	"exp/train/form"
 	"exp/train/rollout"
 	"exp/train/toolcall"
 )
@@ -404,6 +405,53 @@ func TestUnfitRequests(t *testing.T) {
 	if got, why := x.chat("", user("a")); got != "400 <nil> messages" || why != "the run has no chat template (data.chat): ask /v1/completions" {
 		t.Errorf("%s, %s", got, why)
 	}
+}
+
+// Requests may want answers of a form, which the policy's draws then have.
+func TestForms(t *testing.T) {
+	o := options()
+	o.Forms = form.NewCache(asciiTokens{})
+	x := playedBy(t, o, &policy{says: []string{"12", "one"}})
+	if got, why := x.chat(`, "guided_regex": "[0-9]+"`, user("a")); !strings.Contains(got, `"12"`) || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	f := x.p.asked[0].params.Form
+	if f == nil || f.Begin().Next('1') == nil || f.Begin().Next('a') != nil {
+		t.Errorf("the form is %v", f)
+	}
+	for fields, want := range map[string]string{
+		`, "guided_regex": "[0-9"`: "guided_regex: missing closing ]",
+		`, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}`: `response_format: the schema has "not", which is not supported`,
+		`, "tool_choice": "required"`: "tool_choice asks for a call, and there are no tools",
+	} {
+		if got, why := x.chat(fields, user("a"), repeat("12"), user("b")); !strings.HasPrefix(got, "400 ") || !strings.HasPrefix(why, want) {
+			t.Errorf("%s: %s, %s; want %s", fields, got, why, want)
+		}
+	}
+	if got, why := x.chat("", user("a"), repeat("12"), user("b")); !strings.Contains(got, `"one"`) || why != "stop" {
+		t.Fatalf("%s, %s", got, why)
+	}
+	if len(x.p.asked) != 2 || x.p.asked[1].params.Form != nil {
+		t.Errorf("the policy was asked %+v", x.p.asked)
+	}
+	x = playedBy(t, o, &policy{says: []string{"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"}})
+	if got, why := x.chat(`, "tools": [{"type":"function","function":{"name":"f"}}], "tool_choice": "required"`, user("a")); !strings.Contains(got, `"name":"f"`) || why != "tool_calls" {
+		t.Errorf("%s, %s", got, why)
+	}
+	if f := x.p.asked[0].params.Form; f == nil || f.Begin().Next('<') == nil || f.Begin().Next('{') != nil {
+		t.Error("calls are not asked for")
+	}
+}
+
+// asciiTokens are characters.
+type asciiTokens struct{}
+
+func (asciiTokens) VocabSize() int { return 128 }
+func (asciiTokens) Piece(id int32) []byte {
+	if id == 0 {
+		return nil
+	}
+	return []byte{byte(id)}
 }
 
 func TestTexts(t *testing.T) {

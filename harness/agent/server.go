@@ -70,7 +70,7 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		refuse(w, err)
 		return
 	}
-	// What a request says of sampling is read, so that mistakes show, and not used: the run says how.
+	// What a request says of sampling is read, so that mistakes show, and not used, except its form: the run says how.
 	req, err := openai.Read(body, chat, rollout.Params{}, x.images())
 	if err != nil {
 		refuse(w, err)

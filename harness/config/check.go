@@ -54,6 +54,7 @@ func checks() []check {
 	all = append(all, taskChecks()...)
 	all = append(all, rewardChecks()...)
 	all = append(all, toolsChecks()...)
+	all = append(all, formChecks()...)
 	all = append(all, sftChecks()...)
 	all = append(all, rewardModelChecks()...)
 	all = append(all, preferChecks()...)

@@ -207,7 +207,8 @@ const aboutAgents = `
   rollout.tools.max_turns, gets an error (context_length_exceeded, too_many_turns,
   too_many_conversations).
 
-  Requests may set tools, max_tokens, stop and stream. Temperature and other parameters of
+  Requests may set tools, tool_choice, max_tokens, stop and stream, and ask for an answer of a
+  form (response_format, or vLLM's structured_outputs). Temperature and other parameters of
   sampling are the run's, whatever a request says. Where a request has tools, calls come back
   as tool_calls: those in the form of the chat template, or else JSON in <tool_call> tags. An
   agent whose requests depend only on its line and on the answers gives the same run again;

@@ -255,7 +255,16 @@ type Rollout struct {
 	CacheTokens  int      `key:"cache_tokens"`
 	PageTokens   int      `key:"page_tokens"`
 	Speculate    bool     `key:"speculate"`
+	Form         Form     `key:"form"`
 	Tools        Tools    `key:"tools"`
+}
+
+// Form restricts the texts of completions; fields are zero where they have no effect.
+type Form struct {
+	Kind   string   `key:"kind"`   // None, "regex", "choice", "json_object" or "json_schema"
+	Regex  string   `key:"regex"`  // Kind is "regex"
+	Choice []string `key:"choice"` // Kind is "choice"
+	Schema string   `key:"schema"` // Kind is "json_schema"
 }
 
 // Tools answer the policy's calls within completions; fields are zero where they have no effect.

@@ -32,9 +32,9 @@ var schema = sync.OnceValue(func() *table {
 	}
 	for _, block := range [][]Key{
 		rootKeys(), taskKeys(), dataKeys(), modelKeys(), sftKeys(), rewardModelTrainingKeys(), preferKeys(),
-		algoKeys(), rolloutKeys(), toolsKeys(), rewardKeys(), trainKeys(), mergeKeys(), checkpointKeys(), evalKeys(),
-		compareKeys(), storeKeys(),
-		sandboxKeys(), verifyKeys(), controlKeys(), noticeKeys(), computeKeys(), clusterKeys(),
+		algoKeys(), rolloutKeys(), formKeys(), toolsKeys(), rewardKeys(), trainKeys(), mergeKeys(), checkpointKeys(),
+		evalKeys(), compareKeys(), storeKeys(), sandboxKeys(), verifyKeys(), controlKeys(), noticeKeys(),
+		computeKeys(), clusterKeys(),
 	} {
 		for i := range block {
 			block[i].addRates()

@@ -72,10 +72,7 @@ func (s *Server) callerOf(r *openai.Request, asks []*generate.Ask) (*caller, err
 	for _, a := range asks {
 		a.Spelled = spelled
 	}
-	const tail = 16 // tokens, more than a mark of thoughts and white space have
-	prompt := r.Prompts[0]
-	end := s.x.text(prompt[max(0, len(prompt)-tail):])
-	return &caller{calls: s.calls, tools: r.Tools, one: r.OneCall, thinking: toolcall.OpensThoughts(end),
+	return &caller{calls: s.calls, tools: r.Tools, one: r.OneCall, thinking: s.opensThoughts(r),
 		chat: sha256.Sum256(b)}, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"exp/harness/openai"
+	"exp/train/form"
 	"exp/train/generate"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
@@ -30,7 +31,7 @@ func saying(t *testing.T, o Options, template string, finish rollout.Finish, ans
 	t.Helper()
 	real := tiny(t, template)
 	x = &Model{name: "fake", context: 256, vocab: real.vocab, params: real.params, engine: real.engine, prompts: real.prompts,
-		tok: marked{real.tok}, asks: make(chan *generate.Ask), ended: make(chan struct{}), most: 1024, stop: func() {}}
+		tok: marked{real.tok}, forms: form.NewCache(marked{real.tok}), asks: make(chan *generate.Ask), ended: make(chan struct{}), most: 1024, stop: func() {}}
 	ended := make(chan bool)
 	t.Cleanup(func() { close(x.asks); <-ended })
 	go func() {
@@ -316,8 +317,11 @@ func TestToolsRefused(t *testing.T) {
 		{described.URL, user + `],` + offered + `}`, ""},
 		{none.URL, user + `],` + offered + `}`, "prompts are plain text"},
 		{named.URL, user + `],` + offered + `}`, ""},
-		{h.URL, user + `],` + offered + `,"tool_choice":"required"}`, `tool_choice \"required\" is not supported`},
-		{h.URL, user + `],` + offered + `,"tool_choice":{"type":"function","function":{"name":"weather"}}}`, "is not supported"},
+		{described.URL, user + `],` + offered + `,"tool_choice":"required"}`, "tool_choice is not supported with tools for this model, whose calls are in the format deepseek"},
+		{described.URL, user + `],` + offered + `,"guided_regex":"a"}`, "guided_regex is not supported with tools for this model"},
+		{h.URL, user + `],"tools":[{"type":"function","function":{"name":"f","parameters":{"not":{}}}}],"tool_choice":"required"}`,
+			`tools: the parameters of f: the schema has \"not\", which is not supported`},
+		{h.URL, user + `],"tools":[{"type":"function","function":{"name":"f\""}}],"tool_choice":"required"}`, `tools: \"f\\\"\" is no name`},
 		{h.URL, user + `],"tools":[{"type":"function","function":{}}]}`, "tools [0]: a tool must be"},
 		{h.URL, user + `],` + offered + `,"parallel_tool_calls":"no"}`, "parallel_tool_calls must be true or false"},
 		{h.URL, user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"x"}}]}]}`, `messages [1]: tool_calls: the arguments \"x\" spell no JSON object`},

@@ -2,8 +2,7 @@
 // person. Both ask for chats, or for texts that the model continues. Requests that come while others are answered join
 // their steps. A request with a seed, or at temperature 0, has the same answer whatever else is asked at the time.
 //
-// It tells clients which tools an answer calls, and restricts no grammar: a field that asks for one is an error that
-// names it.
+// It tells clients which tools an answer calls, and restricts answers to a form if a request asks for one.
 package endpoint
 
 import (
@@ -21,6 +20,7 @@ import (
 	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/kernels"
+	"exp/train/form"
 	"exp/train/generate"
 	"exp/train/model"
 	"exp/train/picture"
@@ -40,6 +40,7 @@ type Model struct {
 	engine  *generate.Engine
 	prompts *prompt.Prompter
 	tok     tokenizer.Tokenizer // prompts.Vocabulary()
+	forms   *form.Cache
 
 	gallery  *vision.Gallery // nil: the model reads text alone
 	tower    *vision.Tower
@@ -107,6 +108,7 @@ func Open(r *config.Resolved, be kernels.Backend, name string) (x *Model, err er
 		return nil, err
 	}
 	x.tok = x.prompts.Vocabulary()
+	x.forms = form.NewCache(x.tok)
 	f := r.Run.Eval.Final
 	x.params = rollout.Params{Temperature: f.Temperature, TopP: f.TopP, TopK: f.TopK, MinP: f.MinP,
 		Penalties: rollout.Penalties{Repetition: f.Repetition, Presence: f.Presence, Frequency: f.Frequency}}

@@ -281,6 +281,9 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	calls, err := s.callerOf(req, asks)
+	if err == nil {
+		err = s.restrict(req, asks)
+	}
 	if err != nil {
 		abandon(asks)
 		s.refuse(w, r, err)

@@ -76,7 +76,9 @@ func restricts(kind config.Stage, c *config.Run) bool {
 		return rollout.Penalties{Repetition: repetition, Presence: presence, Frequency: frequency}.On()
 	}
 	less := func(k int, p float64) bool { return k > 0 || p > 0 && p < 1 }
-	if r, f := c.Rollout, c.Eval.Final; kind == config.EvalGen {
+	if r, f := c.Rollout, c.Eval.Final; r.Form.Spec() != nil {
+		return true
+	} else if kind == config.EvalGen {
 		return less(f.TopK, f.TopP) || f.MinP > 0 || penalized(f.Repetition, f.Presence, f.Frequency)
 	} else if less(r.TopK, r.TopP) || r.MinP > 0 || penalized(r.Repetition, r.Presence, r.Frequency) {
 		return true
@@ -99,6 +101,9 @@ func gpuScratch(c *config.Run, arch model.Config, engine generate.Options, batch
 	arrays := 1
 	if V < 1024 {
 		arrays = 3 // for short rows
+	}
+	if c.Rollout.Form.Spec() != nil {
+		arrays++ // masked logits
 	}
 	rows := min(own(engine.Draws()), max(1, piece/(arrays*V)))
 	logits := V // of a row that is scored

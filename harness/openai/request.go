@@ -24,6 +24,7 @@ type Request struct {
 	Images   []rollout.Picture // with their files: what the messages' ImageParts stand for, in order
 	Tools    json.RawMessage   // that the chat offers, a list of definitions; nil: none
 	OneCall  bool              // an answer has at most one call
+	Wanted   Wanted
 	Vars     map[string]any
 
 	// Conversation is metadata.conversation, by which an agent names one; empty: none.
@@ -172,7 +173,7 @@ const MostInt = math.MaxInt32
 // fields returns the fields of both kinds of requests.
 func fields() map[string]field {
 	anything := func(*Request, json.RawMessage) error { return nil }
-	return map[string]field{
+	m := map[string]field{
 		"model": into("a text", func(r *Request, v string) error { r.Model = v; return nil }),
 		"temperature": into("a number", func(r *Request, v float64) error {
 			r.Params.Temperature = v
@@ -211,6 +212,8 @@ func fields() map[string]field {
 		"logit_bias":          into("an object of token ids and numbers", readBias),
 		"skip_special_tokens": only("special tokens have no text", "true"),
 	}
+	maps.Copy(m, formFields())
+	return m
 }
 
 // chatFields and textFields add the fields that only one kind has.
@@ -223,9 +226,8 @@ func chatFields(images *Images) map[string]field {
 	m["top_logprobs"] = whole(0, generate.MostTop, func(r *Request, v int) { r.Top = v })
 	m["tools"] = readTools
 	m["functions"] = only("functions are tools now", "[]")
-	m["tool_choice"] = only("answers call the tools that they like", `"none"`, `"auto"`)
+	m["tool_choice"] = readToolChoice
 	m["parallel_tool_calls"] = truth(func(r *Request, v bool) { r.OneCall = !v })
-	m["response_format"] = only("answers are free text", `{"type":"text"}`)
 	m["add_generation_prompt"] = only("the assistant answers", "true")
 	m["continue_final_message"] = only("the assistant answers", "false")
 	m["chat_template_kwargs"] = into("an object", func(r *Request, v map[string]any) error { r.Vars = v; return nil })
@@ -255,7 +257,7 @@ func Read(body []byte, chat bool, p rollout.Params, images *Images) (*Request, e
 	if err := json.Unmarshal(body, &given); err != nil {
 		return nil, Bad("", "the body must be a JSON object: %v", err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
+	for _, name := range sortedNames(given) {
 		raw := given[name]
 		if string(raw) == "null" {
 			continue
@@ -283,8 +285,10 @@ func Read(body []byte, chat bool, p rollout.Params, images *Images) (*Request, e
 	case r.Most != nil && *r.Most == 0 && !r.Echo:
 		return nil, Bad("max_tokens", "max_tokens is 0, must be at least 1, unless a prompt is echoed")
 	}
-	return r, nil
+	return r, r.checkWanted()
 }
+
+func sortedNames(m map[string]json.RawMessage) []string { return slices.Sorted(maps.Keys(m)) }
 
 // readTools reads the definitions of tools.
 func readTools(r *Request, raw json.RawMessage) error {

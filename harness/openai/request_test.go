@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"exp/train/form"
 	"exp/train/rollout"
 )
 
@@ -25,6 +26,11 @@ const (
 	hi   = `"messages":[{"role":"user","content":"hi"}]`
 	tool = `[{"type":"function","function":{"name":"f"}}]`
 )
+
+// wants sets a form that a field wants.
+func wants(field string, s form.Spec) func(r *Request) {
+	return func(r *Request) { r.Wanted = Wanted{Spec: &s, Field: field} }
+}
 
 // What each field sets. A chat begins as {hi}, a text as {"prompt":"x"}.
 func TestReadFields(t *testing.T) {
@@ -64,6 +70,21 @@ func TestReadFields(t *testing.T) {
 		{true, false, `"tools":[]`, func(*Request) {}},
 		{true, false, `"tools":` + tool + `,"tool_choice":"auto"`, func(r *Request) { r.Tools = json.RawMessage(tool) }},
 		{true, false, `"tools":` + tool + `,"tool_choice": "none"`, func(*Request) {}},
+		{true, false, `"tools":` + tool + `,"tool_choice":"required"`, func(r *Request) { r.Tools, r.Wanted = json.RawMessage(tool), Wanted{Calls: true} }},
+		{true, false, `"tools":` + tool + `,"tool_choice":{"type":"function","function":{"name":"f"}}`,
+			func(r *Request) { r.Tools, r.Wanted = json.RawMessage(tool), Wanted{Calls: true, Tool: "f"} }},
+		{true, true, `"response_format":{"type":"json_object"}`, wants("response_format", form.Spec{Object: true})},
+		{true, true, `"response_format":{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":{"type":"null"}}}`,
+			wants("response_format", form.Spec{Schema: json.RawMessage(`{"type":"null"}`)})},
+		{true, true, `"structured_outputs":{"json":{"type":"null"}}`, wants("structured_outputs", form.Spec{Schema: json.RawMessage(`{"type":"null"}`)})},
+		{true, true, `"structured_outputs":{"json":"{}","regex":null}`, wants("structured_outputs", form.Spec{Schema: json.RawMessage(`{}`)})},
+		{true, true, `"structured_outputs":{"regex":"a+"}`, wants("structured_outputs", form.Spec{Regex: "a+"})},
+		{true, true, `"structured_outputs":{"choice":["a","b"],"json_object":false}`, wants("structured_outputs", form.Spec{Choice: []string{"a", "b"}})},
+		{true, true, `"structured_outputs":{"json_object":true}`, wants("structured_outputs", form.Spec{Object: true})},
+		{true, true, `"structured_outputs":{}`, func(*Request) {}},
+		{true, true, `"guided_json":"{}"`, wants("guided_json", form.Spec{Schema: json.RawMessage(`{}`)})},
+		{true, true, `"guided_regex":"a"`, wants("guided_regex", form.Spec{Regex: "a"})},
+		{true, true, `"guided_choice":["a"],"response_format":{"type":"text"}`, wants("guided_choice", form.Spec{Choice: []string{"a"}})},
 		{true, false, `"functions":[]`, func(*Request) {}},
 		{true, false, `"parallel_tool_calls":true`, func(*Request) {}},
 		{true, false, `"parallel_tool_calls":false`, func(r *Request) { r.OneCall = true }},
@@ -173,10 +194,21 @@ func TestReadErrors(t *testing.T) {
 		{`"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}]`, "tools", "tools [1]: a tool must be"},
 		{`"tools":[{"type":"function","function":{}}]`, "tools", "tools [0]: a tool must be"},
 		{`"functions":[{"name":"f"}]`, "functions", "functions are tools now"},
-		{`"tool_choice":"required"`, "tool_choice", `"required" is not supported: `},
-		{`"tool_choice":{"type":"function","function":{"name":"f"}}`, "tool_choice", "is not supported: "},
+		{`"tool_choice":"required"`, "tool_choice", "tool_choice asks for a call, and there are no tools"},
+		{`"tools":` + tool + `,"tool_choice":{"type":"function","function":{"name":"g"}}`, "tool_choice", `names "g", which is none of the tools`},
+		{`"tools":` + tool + `,"tool_choice":"any"`, "tool_choice", `is "any", must be "none", "auto", "required" or {`},
+		{`"tools":` + tool + `,"tool_choice":"required","guided_regex":"a"`, "guided_regex", "and tool_choice asks for calls: leave one out"},
+		{`"guided_regex":"a","response_format":{"type":"json_object"}`, "response_format", "restricts the answer, and so does guided_regex: leave one out"},
+		{`"guided_regex":""`, "guided_regex", "must be a regular expression"},
+		{`"guided_choice":[""]`, "guided_choice", "must be a list of texts, none of them empty"},
+		{`"guided_grammar":"root ::= x"`, "guided_grammar", "is not supported: leave it out"},
+		{`"structured_outputs":{"grammar":"x"}`, "structured_outputs", `has "grammar", which is not supported: json, regex, choice and json_object are`},
+		{`"structured_outputs":{"json":{},"regex":"a"}`, "structured_outputs", "has several forms"},
+		{`"structured_outputs":{"choice":"a"}`, "structured_outputs", "structured_outputs has a choice that must be a list of texts"},
+		{`"structured_outputs":3`, "structured_outputs", "must be an object, not 3"},
 		{`"parallel_tool_calls":0`, "parallel_tool_calls", "must be true or false, not 0"},
-		{`"response_format":{"type":"json_object"}`, "response_format", "answers are free text"},
+		{`"response_format":{"type":"json"}`, "response_format", `its "type" must be text, json_object or json_schema`},
+		{`"response_format":{"type":"json_schema"}`, "response_format", `needs "json_schema": {`},
 		{`"add_generation_prompt":false`, "add_generation_prompt", "the assistant answers"},
 		{`"continue_final_message":true`, "continue_final_message", "the assistant answers"},
 		{`"chat_template_kwargs":[]`, "chat_template_kwargs", "must be an object, not []"},

@@ -30,11 +30,11 @@ func roots(kind config.Stage) []string {
 	case config.SFT, config.RewardModel, config.Prefer:
 		return slices.Concat(engine, prompts, []string{"train"})
 	case config.PassRate, config.Train:
-		return slices.Concat(engine, prompts, []string{"train", "train/generate", "train/reward", "train/toolcall",
-			"harness/agent", "eval/task", "eval/interpreter"})
+		return slices.Concat(engine, prompts, []string{"train", "train/generate", "train/form", "train/reward",
+			"train/toolcall", "harness/agent", "eval/task", "eval/interpreter"})
 	case config.EvalGen:
-		return slices.Concat(engine, prompts, []string{"train/generate", "train/toolcall", "harness/agent", "eval",
-			"eval/task", "eval/suite", "eval/interpreter"})
+		return slices.Concat(engine, prompts, []string{"train/generate", "train/form", "train/toolcall",
+			"harness/agent", "eval", "eval/task", "eval/suite", "eval/interpreter"})
 	case config.EvalScore:
 		return []string{"train/tokenizer", "eval", "eval/task", "eval/suite"}
 	}

@@ -32,6 +32,9 @@ func CheckProblems(e *Env, problems func(role string) (ident.Digest, bool)) erro
 	if err != nil {
 		return err
 	}
+	if _, err := e.form(p); err != nil {
+		return err
+	}
 	for _, s := range dataset.Splits(e.run()) {
 		d, ok := problems(s.Role)
 		if !ok {

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/sandbox"
+	"exp/train/form"
 	"exp/train/program"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -32,8 +34,15 @@ func callsByMessage(t config.Tools) bool {
 	return t.Agent() || t.Used() && (t.Format == toolcall.Hermes || t.Format == toolcall.User)
 }
 
-// equip sets what answers the policy's calls or asks it, nothing for none; end frees it when nothing is under way.
+// equip sets the form of completions, and what answers the policy's calls or asks it, nothing for none; end frees it
+// when nothing is under way.
 func (e *Env) equip(ctx context.Context, p *rollout.Params, prompts *prompt.Prompter) (end func() error, err error) {
+	switch f, err := e.form(prompts); {
+	case err != nil:
+		return nil, err
+	case f != nil:
+		p.Form = f
+	}
 	switch t := e.run().Rollout.Tools; {
 	case t.Agent():
 		a := e.newAgent(prompts)
@@ -44,6 +53,21 @@ func (e *Env) equip(ctx context.Context, p *rollout.Params, prompts *prompt.Prom
 		return end, err
 	}
 	return func() error { return nil }, nil
+}
+
+// form returns the form of completions for the run's tokens; nil: they have none. The error is a config.Errors.
+func (e *Env) form(prompts *prompt.Prompter) (*form.Form, error) {
+	spec := e.run().Rollout.Form.Spec()
+	if spec == nil {
+		return nil, nil
+	}
+	f, err := form.New(*spec, form.NewVocabulary(prompts.Vocabulary()))
+	var bad *form.Error
+	if errors.As(err, &bad) {
+		return nil, config.Errors{e.Config.ErrorAt("rollout.form.kind", config.CodeConflict, bad.Error(),
+			"write it in characters that the tokenizer has")}
+	}
+	return f, err
 }
 
 // newAgent makes what plays episodes; nil prompts are enough to try it.
@@ -59,6 +83,7 @@ func (e *Env) newAgent(prompts *prompt.Prompter) *agent.Agent {
 	if prompts != nil {
 		vocab := prompts.Vocabulary()
 		o.Calls, o.Spelled = callsIn(prompts)
+		o.Forms = form.NewCache(vocab)
 		o.Images = e.askedImages()
 		o.Ends, o.Piece = vocab.EndIDs(), vocab.Piece
 		o.Chats, o.Chat, o.Reply, o.Text = prompts.Chats(), prompts.AskedChat, prompts.Answered, prompts.AskedText

@@ -49,6 +49,7 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	params.Temperature, params.TopK, params.TopP, params.MinP = o.Temperature, o.TopK, o.TopP, o.MinP
 	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
 	params.Environment, params.Agent = r.cfg.Sampling.Environment, r.cfg.Sampling.Agent
+	params.Form = r.cfg.Sampling.Form
 	return &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(),
 		kinds: r.run().Task.Kinds(), sources: dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,

@@ -245,7 +245,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	check(ids, h.Len()/w.In)
 	check(u, h.Len()/w.In)
 	check(out.LogProb, h.Len()/w.In)
-	if !p.Adjust.IDs.Empty() || p.Temperature != 0 && restricted(p, w.Out) {
+	if changed(p) || p.Temperature != 0 && restricted(p, w.Out) {
 		b.sampleInGo(ids, out, h, w, u, p, x)
 		return
 	}
@@ -264,42 +264,52 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	})
 }
 
+// changed reports whether logits change before draws.
+func changed(p kernels.Sampling) bool { return !p.Adjust.IDs.Empty() || !p.Mask.Empty() }
+
 // restricted reports whether p may filter out any of v tokens.
 func restricted(p kernels.Sampling, v int) bool {
 	return p.TopK > 0 && p.TopK < v || p.TopP < 1 || p.MinP > 0
 }
 
-// sampleInGo draws with top-k, top-p, min-p or adjustments; kernels/ref chooses among a row's
+// sampleInGo draws with top-k, top-p, min-p, adjustments or a mask; kernels/ref chooses among a row's
 // probabilities.
 func (b *Backend) sampleInGo(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
 	rows := h.Len() / w.In
 	b.eachLogits(out, h, w, x, func(ws kernels.Buffer, lo, hi int) {
 		part, some := out.Rows(lo, hi), p.Rows(lo, hi, rows)
-		if some.Adjust.IDs.Empty() {
+		if !changed(some) {
 			b.pick(ws, hi-lo, w.Out, ids.Slice(lo, hi), part, part.LogProb, u.Slice(lo, hi), some)
 			return
 		}
-		b.pickAdjusted(ws, hi-lo, w, ids.Slice(lo, hi), part, u.Slice(lo, hi), some, x)
+		b.pickChanged(ws, hi-lo, w, ids.Slice(lo, hi), part, u.Slice(lo, hi), some, x)
 	})
 }
 
-// pickAdjusted draws a token for each row from its adjusted logits, and scores it by those that it had. ws is as in
-// pick.
-func (b *Backend) pickAdjusted(ws kernels.Buffer, rows int, w kernels.Matrix, ids kernels.Buffer, out kernels.Scores,
+// pickChanged draws a token for each row from its adjusted and masked logits, and scores it by those that it had. ws
+// is as in pick.
+func (b *Backend) pickChanged(ws kernels.Buffer, rows int, w kernels.Matrix, ids kernels.Buffer, out kernels.Scores,
 	u kernels.Buffer, p kernels.Sampling, x kernels.Softmax) {
-	V, K := w.Out, p.Adjust.IDs.PerRow(rows)
-	b.grow(&b.adjusted, kernels.F32, rows*(K+3), 2*rows*(K+3))
+	V, K := w.Out, 0
+	if !p.Adjust.IDs.Empty() {
+		K = p.Adjust.IDs.PerRow(rows)
+	}
+	b.grow(&b.adjusted, kernels.F32, rows*(K+4), 2*rows*(K+4))
 	was, own := b.adjusted.Slice(0, rows*K), b.adjusted.Slice(rows*K, rows*(K+3))
+	first := kernels.Elems[float32](b.adjusted.Slice(rows*(K+3), rows*(K+4)))
 	z, old, id := kernels.Elems[float32](ws)[:rows*V], kernels.Elems[float32](was), kernels.Elems[int32](p.Adjust.IDs)
 	b.eachRow(rows, func(r int) {
 		zr := z[r*V : (r+1)*V]
+		first[r] = zr[0] // token 0 is drawn where a mask has none
 		for k := r * K; k < (r+1)*K; k++ {
 			if id[k] >= 0 {
 				old[k] = zr[id[k]]
 			}
 		}
-		ref.Adjust(zr, p.Adjust.Rows(r, r+1, rows), float32(1/x.Temperature))
+		one := p.Rows(r, r+1, rows)
+		ref.Adjust(zr, one.Adjust, float32(1/x.Temperature))
+		ref.Restrict(zr, one.Mask)
 	})
 	sums := kernels.Scores{LogProb: own.Slice(0, rows), Entropy: own.Slice(rows, 2*rows),
 		LSE: own.Slice(2*rows, 3*rows)}
@@ -307,6 +317,9 @@ func (b *Backend) pickAdjusted(ws kernels.Buffer, rows int, w kernels.Matrix, id
 	b.pick(ws, rows, V, ids, out, sums.LogProb, u, p)
 	lp, lse, drawn := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE), kernels.Elems[int32](ids)
 	b.eachRow(rows, func(r int) {
+		if drawn[r] == 0 {
+			lp[r] = first[r] - lse[r]
+		}
 		for k := r * K; k < (r+1)*K; k++ {
 			if id[k] == drawn[r] {
 				lp[r] = old[k] - lse[r]

@@ -28,6 +28,7 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"a slope without its density", "num.h", "y.slope = (float)(n.cdf + x * n.pdf);", "y.slope = (float)n.cdf;", "f32/Gate"},
 	{"penalties that help", "adjust.cu", "x / a.factor[i] : x * a.factor[i]", "x / a.factor[i] : x / a.factor[i]", "f32/Sample/adjusted"},
 	{"scores of adjusted logits", "adjust.cu", "a.z[i / a.K * a.V + a.ids[i]] = a.kept[i];", "(void)a.z;", "f32/Sample/adjusted"},
+	{"a mask shifted", "adjust.cu", ">> (v % 32) & 1", ">> ((v + 1) % 32) & 1", "f32/Sample/masked"},
 	{"few first tokens of all", "samplefew.cu", "drop_first(heap, z, a.V - i);", "drop_first(heap, z, a.V);", "f32/TopTokens"},
 	{"first tokens that are not kept", "sample.cu", "last_kept(room, t, a.K, 0, x.sum), UNSURE);", "last_kept(room, t, a.K + 1, 0, x.sum), UNSURE);", "f32/TopTokens/long"},
 	{"one target of several", "targets.cu", "i < r * a->K + n; i++", "i < r * a->K + (n > 0); i++", "f32/LogProbBackward"},

@@ -222,7 +222,7 @@ func (b *Backend) Logits(out, h kernels.Buffer, w kernels.Matrix, limit float64)
 }
 
 // Sample implements kernels.Output. A row's workspace is its logits; short rows also have their weights and the order
-// of the tokens there, and get their scores afterwards, as rows with adjustments do.
+// of the tokens there, and get their scores afterwards, as rows with adjustments or masks do.
 func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	if !(p.Temperature >= 0) || p.TopK < 0 || !(p.TopP > 0 && p.TopP <= 1) || !(p.MinP >= 0 && p.MinP <= 1) {
@@ -239,20 +239,31 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 	if adjusts {
 		K = p.Adjust.IDs.PerRow(R)
 	}
-	for lo, room := range b.chunks(R, arrays*V+K) {
-		n := room.Len() / (arrays*V + K)
+	each := arrays*V + K
+	if !p.Mask.Empty() {
+		each += V
+	}
+	for lo, room := range b.chunks(R, each) {
+		n := room.Len() / each
 		hi, z := lo+n, room.Slice(0, n*V)
 		b.logits(z, h.Slice(lo*w.In, hi*w.In), w, x)
 		scores := out.Rows(lo, hi)
-		kept, a := room.Slice(arrays*n*V, room.Len()), p.Adjust.Rows(lo, hi, R)
+		kept, a := room.Slice(arrays*n*V, arrays*n*V+n*K), p.Adjust.Rows(lo, hi, R)
 		if adjusts {
 			b.launch("adjust_logits", n*K, unsafe.Pointer(&C.struct_adjust_logits_args{z: floats(z),
 				kept: floats(kept), ids: ints(a.IDs), before: floats(a.Before), factor: floats(a.Factor),
 				after: floats(a.After), R: C.long(n), V: C.long(V), K: C.long(K),
 				inverse_temperature: x.inverse_temperature}))
 		}
+		from := z
+		if !p.Mask.Empty() {
+			from = room.Slice(n*(each-V), n*each)
+			b.launch("mask_logits", n*V, unsafe.Pointer(&C.struct_restore_logits_args{z: floats(from),
+				kept: floats(z), ids: ints(p.Mask.Rows(lo, hi, R)), R: C.long(n), V: C.long(V),
+				K: C.long(kernels.MaskWords(V))}))
+		}
 		args := C.struct_sample_args{ids: ints(ids.Slice(lo, hi)), logprob: floats(scores.LogProb),
-			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(z), u: floats(u.Slice(lo, hi)),
+			entropy: floats(scores.Entropy), lse: floats(scores.LSE), z: floats(from), u: floats(u.Slice(lo, hi)),
 			R: C.long(n), V: C.long(V), top_k: C.long(p.TopK), top_p: C.double(p.TopP), min_p: C.double(p.MinP),
 			greedy: flag(p.Temperature == 0)}
 		if V < longRow {
@@ -263,7 +274,7 @@ func (b *Backend) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffe
 			b.launch("restore_logits", n*K, unsafe.Pointer(&C.struct_restore_logits_args{z: floats(z),
 				kept: floats(kept), ids: ints(a.IDs), R: C.long(n), V: C.long(V), K: C.long(K)}))
 		}
-		if V < longRow || adjusts {
+		if V < longRow || adjusts || !p.Mask.Empty() {
 			b.scores(scores, z, ids.Slice(lo, hi), V)
 		}
 	}

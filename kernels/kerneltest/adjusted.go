@@ -79,7 +79,7 @@ func checkSampleAdjustedScores(s *subject) error {
 	for _, o := range outputShapes(s.short) {
 		a := adjustingOf(fmt.Sprint(o), o.R, min(o.V, 11), o.V)
 		for _, p := range settings(true) {
-			if err := s.scoresAsLogProb(o, p, &a); err != nil {
+			if err := s.scoresAsLogProb(o, p, &a, nil); err != nil {
 				return err
 			}
 		}

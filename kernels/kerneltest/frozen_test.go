@@ -64,6 +64,8 @@ func digests(t *testing.T, r kernels.Backend) string {
 		switch {
 		case strings.Contains(c.name, "adjusted"):
 			part = " adjusted"
+		case strings.Contains(c.name, "masked"):
+			part = " masked"
 		case strings.HasPrefix(c.name, "FullAttention"):
 			part = " full"
 		}

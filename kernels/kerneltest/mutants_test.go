@@ -193,6 +193,21 @@ func TestFindsMutants(t *testing.T) {
 				f(out.LSE)[0] += 0.1
 			}
 		}}},
+		{"the last word of a mask is not read", "Sample/masked/tokens", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			if W := kernels.MaskWords(w.Out); !p.Mask.Empty() {
+				words := kernels.Elems[int32](p.Mask)
+				for i := W - 1; i < len(words); i += W {
+					words[i] = -1
+				}
+			}
+			r.Sample(ids, out, h, w, u, p)
+		}}},
+		{"the score comes from the masked softmax", "Sample/masked/rows", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+			r.Sample(ids, out, h, w, u, p)
+			if !p.Mask.Empty() {
+				f(out.LSE)[0] -= 0.1
+			}
+		}}},
 		{"one token too many is kept", "Sample/ties", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			if p.TopK > 0 {
 				p.TopK++

@@ -23,6 +23,9 @@ func sampleChecks() []check {
 		{"Sample/adjusted/none", checkSampleUnadjusted},
 		{"Sample/adjusted/forbidden", checkSampleForbidden},
 		{"Sample/adjusted/formula", checkSampleAdjustedFormula},
+		{"Sample/masked/rows", checkSampleMasked},
+		{"Sample/masked/none", checkSampleUnmasked},
+		{"Sample/masked/tokens", checkSampleMaskedTokens},
 	}
 }
 
@@ -115,7 +118,7 @@ func (s *subject) checkSample(rc rowCase, R int) error {
 func checkSampleScores(s *subject) error {
 	for _, o := range outputShapes(s.short) {
 		for _, p := range settings(true) {
-			if err := s.scoresAsLogProb(o, p, nil); err != nil {
+			if err := s.scoresAsLogProb(o, p, nil, nil); err != nil {
 				return err
 			}
 		}
@@ -123,12 +126,16 @@ func checkSampleScores(s *subject) error {
 	return nil
 }
 
-func (s *subject) scoresAsLogProb(o outputShape, p kernels.Sampling, a *adjusting) error {
+// scoresAsLogProb checks the scores of draws with adjustments and a mask, or neither.
+func (s *subject) scoresAsLogProb(o outputShape, p kernels.Sampling, a *adjusting, mask []int32) error {
 	h, w, _ := o.data()
 	u := newStream(fmt.Sprint("u", o)).uniforms(o.R)
 	drawn, err := run(s.b, func(c *call) {
 		if a != nil {
 			p.Adjust = a.load(c)
+		}
+		if mask != nil {
+			p.Mask = c.ints("mask", mask)
 		}
 		c.b.Sample(c.outInts("ids", o.R), scores(c, o.R), c.operands("h", h), c.matrix("w", w, o.V, o.C),
 			c.floats("u", u), p)

@@ -1,11 +1,13 @@
 package ref
 
 import (
+	"math"
+
 	"exp/kernels"
 )
 
 // Sample draws a token for each row of h [R,C] from the softmax of its logits at
-// p.Temperature, adjusted and restricted by p. It sets ids, and logProb, entropy and lse [R] as
+// p.Temperature, adjusted, masked and filtered by p. It sets ids, and logProb, entropy and lse [R] as
 // LogProb does for the drawn token, under the softmax as it was before. u [R] in [0,1)
 // decides the draws; see Pick. At temperature 0 the scores are at temperature 1.
 func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
@@ -27,10 +29,11 @@ func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []
 	for r := range ids {
 		l.compute(h[r*C:(r+1)*C], w, it)
 		drawn := l
-		if !p.Adjust.IDs.Empty() {
+		if !p.Adjust.IDs.Empty() || !p.Mask.Empty() {
 			drawn = adjusted
 			copy(drawn.z, l.z)
 			Adjust(drawn.z, p.Adjust.Rows(r, r+1, R), it)
+			Restrict(drawn.z, p.Rows(r, r+1, R).Mask)
 			drawn.exponentials()
 		}
 		copy(kept, drawn.e)
@@ -54,6 +57,25 @@ func Adjust[T Float](z []T, a kernels.Adjustments, invTemp T) {
 			x = T(x * factor[k])
 		}
 		z[id] = FMA(-after[k], invTemp, x)
+	}
+}
+
+// Restrict makes a row's logits z [V] of tokens that may not be drawn -Inf, as kernels.Sampling.Mask says. mask has
+// one row; an empty one allows all.
+func Restrict[T Float](z []T, mask kernels.Buffer) {
+	if mask.Empty() {
+		return
+	}
+	for i, word := range ints(mask) {
+		if word == -1 {
+			continue // most masks are of few tokens, or of nearly all
+		}
+		part := z[32*i : min(32*i+32, len(z))]
+		for b := range part {
+			if uint32(word)>>b&1 == 0 {
+				part[b] = T(math.Inf(-1))
+			}
+		}
 	}
 }
 

@@ -151,7 +151,7 @@ func (d *drafter) look(s *schedule, q *sequence) {
 	d.join(s, q.req)
 	d.follow(q)
 	q.draft, q.match = d.text.draft(q.draft, q.tip, min(longestDraft, p.MaxNewTokens-len(q.drawn)-1))
-	q.draft = d.drawable(q.draft)
+	q.draft = allowed(q.form, d.drawable(q.draft))
 	q.chance = d.chance(q.match)
 }
 

@@ -21,6 +21,7 @@ package generate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"exp/kernels"
@@ -269,6 +270,8 @@ func (e *Engine) check(reqs []rollout.Request, p rollout.Params, room int) error
 		return fmt.Errorf("generate: top_k is %d, must not be negative", p.TopK)
 	case !(p.MinP >= 0 && p.MinP <= 1):
 		return fmt.Errorf("generate: min_p is %g, must be in [0, 1]", p.MinP)
+	case p.Form != nil && p.Environment != nil:
+		return errors.New("generate: completions into which an environment writes have no form")
 	}
 	if err := checkAdjustments(&p, e.m.Config.Vocab); err != nil {
 		return err

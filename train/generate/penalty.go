@@ -131,7 +131,7 @@ func (s *schedule) adjustments(d draw, list []model.Adjustment) []model.Adjustme
 	for _, b := range p.Bias {
 		before(b.Token, float32(b.Add))
 	}
-	if len(q.drawn)+d.behind < p.MinNewTokens {
+	if s.early(d) {
 		vocabulary, own := s.endsOf(q)
 		for _, token := range slices.Concat(vocabulary, own) {
 			if token >= 0 && int(token) < s.e.m.Config.Vocab {

@@ -26,10 +26,10 @@ func adjusted(prompt, tokens, draft []int32, inserted []rollout.Span, p rollout.
 		q.drawn = append(q.drawn, drawnToken{id: id})
 	}
 	for behind := range draft {
-		s.adjustments(draw{q, behind}, nil) // of the draws before
+		s.adjustments(draw{q: q, behind: behind}, nil) // of the draws before
 	}
 	z := slices.Clone(logits)
-	for _, a := range s.adjustments(draw{q, len(draft)}, nil) {
+	for _, a := range s.adjustments(draw{q: q, behind: len(draft)}, nil) {
 		one := func(x float32) kernels.Buffer { return kernels.Host([]float32{x}) }
 		ref.Adjust(z, kernels.Adjustments{IDs: kernels.Host([]int32{a.Token}), Before: one(a.Before),
 			Factor: one(a.Factor), After: one(a.After)}, 1)

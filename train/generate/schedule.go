@@ -66,7 +66,8 @@ type sequence struct {
 	req, k int
 	text   []byte // text of drawn, if there are stop strings or turns
 
-	inserted []rollout.Span // parts of drawn that the environment wrote
+	inserted []rollout.Span    // parts of drawn that the environment wrote
+	form     rollout.FormState // of text; nil: it has none
 	tally    tally
 
 	// Of the drafter.
@@ -333,6 +334,9 @@ func (s *schedule) start(pr *prompt) bool {
 		r := s.reqs[pr.req]
 		q = s.e.sequence()
 		q.req, q.k, q.seed = pr.req, pr.nextK, r.Seeds[pr.nextK]
+		if f := s.params(q.req).Form; f != nil {
+			q.form = f.Begin()
+		}
 	}
 	q.pos, q.token, q.draft = pr.shared(), pr.tokens[pr.shared()], q.draft[:0]
 	q.moved = pr.next - int32(len(pr.tokens))
@@ -366,7 +370,7 @@ func (e *Engine) sequence() *sequence {
 	}
 	q := e.idle[len(e.idle)-1]
 	e.idle = e.idle[:len(e.idle)-1]
-	q.pages, q.drawn, q.text, q.inserted = q.pages[:0], q.drawn[:0], q.text[:0], nil
+	q.pages, q.drawn, q.text, q.inserted, q.form = q.pages[:0], q.drawn[:0], q.text[:0], nil, nil
 	q.tally.reset()
 	q.tip, q.known = nowhere, 0
 	return q

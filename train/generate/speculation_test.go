@@ -311,7 +311,7 @@ func TestDraftingAllocatesNothing(t *testing.T) {
 	s.p.Penalties = rollout.Penalties{Repetition: 1.5}
 	for _, draft := range [][]int32{nil, {1, 2, 1}} {
 		q.draft = draft
-		if n := testing.AllocsPerRun(10, func() { list = s.adjustments(draw{q, len(draft)}, list[:0]) }); n != 0 {
+		if n := testing.AllocsPerRun(10, func() { list = s.adjustments(draw{q: q, behind: len(draft)}, list[:0]) }); n != 0 {
 			t.Errorf("penalties of a draw behind %v allocate %v times", draft, n)
 		}
 	}

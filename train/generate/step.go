@@ -5,6 +5,7 @@ import (
 
 	"exp/kernels"
 	"exp/train/model"
+	"exp/train/rollout"
 )
 
 type drawn = model.Drawn
@@ -16,12 +17,14 @@ type stepBuilder struct {
 	out   drawn
 	lists []model.Adjustment // of all draws
 	ends  [][2]int           // of each draw within lists
+	words []uint32           // of the masks of all draws
 }
 
 // draw is a draw of a completion, behind some drafted tokens.
 type draw struct {
 	q      *sequence
 	behind int
+	form   rollout.FormState // before it; nil: none
 }
 
 // u returns the number that decides the draw.
@@ -51,7 +54,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		st.Slots = append(st.Slots, pages[pos/size]*int32(size)+int32(pos%size))
 	}
 	draws := func(q *sequence, token int32, behind int) {
-		d := draw{q, behind}
+		d := draw{q, behind, q.formBehind(behind)}
 		st.Sample = append(st.Sample, int32(len(st.Tokens)))
 		st.U = append(st.U, d.u())
 		at := int32(q.pos+behind) + q.moved
@@ -96,6 +99,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 		s.feed.group(b.draws, st)
 	}
 	b.adjust(s)
+	b.restrict(s)
 	return *st
 }
 
@@ -113,7 +117,8 @@ func (b *stepBuilder) reset(width int) {
 	st := &b.st
 	st.Tokens, st.Pos, st.Seq, st.Slots = st.Tokens[:0], st.Pos[:0], st.Seq[:0], st.Slots[:0]
 	st.Table, st.Sample, st.U, st.States = st.Table[:0], st.Sample[:0], st.U[:0], st.States[:0]
-	st.Runs, st.Adjust, st.Finish, st.Places = st.Runs[:0], st.Adjust[:0], false, st.Places[:0]
+	st.Runs, st.Adjust, st.Masks = st.Runs[:0], st.Adjust[:0], st.Masks[:0]
+	st.Finish, st.Places = false, st.Places[:0]
 	st.Width, b.draws = width, b.draws[:0]
 }
 

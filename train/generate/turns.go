@@ -69,6 +69,9 @@ func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (r
 	stopped, marked := s.read(q, id)
 	full := len(q.drawn) >= s.params(q.req).MaxNewTokens
 	ended := s.ends(q, id)
+	if q.form != nil && !ended {
+		q.form = q.form.Next(id)
+	}
 	if s.turns != nil && !stopped && (ended || marked) {
 		turn := rollout.Turn{Problem: s.reqs[q.req].Problem, Number: 1 + len(q.inserted), Text: string(q.text),
 			Start: q.turnStart(), End: -1}
@@ -85,7 +88,7 @@ func (s *schedule) after(q *sequence, id int32) (answer func(context.Context) (r
 		}
 	}
 	switch {
-	case stopped || ended:
+	case stopped || ended || s.complete(q):
 		return nil, rollout.FinishStop
 	case full:
 		return nil, rollout.FinishLength

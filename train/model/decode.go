@@ -89,6 +89,7 @@ type Step struct {
 	Places []Place        // [M] rotary positions, where sequences show images; empty: Pos
 	Runs   []Run          // rows of Sample with parameters of their own, in order; empty: all have the call's
 	Adjust [][]Adjustment // [Q] tokens whose logits change before the draw; empty: none have such
+	Masks  [][]uint32     // [Q] words of kernels.Sampling.Mask; nil: all tokens may be drawn; empty: so in all draws
 	Finish bool           // computes what ScoreRows reads, where nothing is drawn too
 }
 
@@ -133,6 +134,7 @@ type Decoder struct {
 	pairs                   kernels.Buffer
 	runEnds, runSlots       indexBuffer // runs of rows of one sequence, of linear attention
 	adjust                  adjustRoom
+	masks                   maskRoom
 }
 
 // NewDecoder allocates room for steps of at most rows rows and page tables of at
@@ -187,6 +189,7 @@ func (d *Decoder) alloc(h Heads, rows, table int, f, o, i func(n int) kernels.Bu
 // Close frees the decoder's memory.
 func (d *Decoder) Close() {
 	d.adjust.close(d.be)
+	d.masks.close(d.be)
 	for _, b := range d.owned {
 		d.be.Free(b)
 	}
@@ -296,7 +299,7 @@ func (m *Model) draw(d *Decoder, ids kernels.Buffer, sc kernels.Scores, h, u ker
 	p kernels.Sampling) {
 	c, lo := m.Config, 0
 	W := c.OutputWidth()
-	d.adjust.used = 0
+	d.adjust.used, d.masks.used = 0, 0
 	sample := func(rows int, p kernels.Sampling) {
 		p = c.sampling(p)
 		for end := lo + rows; lo < end; {
@@ -304,6 +307,9 @@ func (m *Model) draw(d *Decoder, ids kernels.Buffer, sc kernels.Scores, h, u ker
 			if len(st.Adjust) > 0 {
 				n, a := d.adjust.next(m, st.Adjust[lo:end])
 				hi, p.Adjust = lo+n, a
+			}
+			if len(st.Masks) > 0 {
+				p.Mask = d.masks.next(m, st.Masks[lo:hi])
 			}
 			m.be.Sample(ids.Slice(lo, hi), sc.Rows(lo, hi), h.Slice(lo*W, hi*W), m.output.w,
 				u.Slice(lo, hi), p)

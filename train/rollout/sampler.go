@@ -21,7 +21,8 @@ type Params struct {
 	MinP         float64 // 0 means off
 	Penalties    Penalties
 	Bias         []Bias   // of different tokens
-	MinNewTokens int      // no token ends a completion before; what MaxNewTokens counts
+	Form         Form     // of the completions' texts; nil: any text
+	MinNewTokens int      // no token ends a completion before, unless Form is complete; what MaxNewTokens counts
 	MaxNewTokens int      // per completion, end tokens and inserted ones included
 	Stop         []string // end a completion where one of these appears in its text
 	// Environment writes between turns; nil: a completion is one turn. MaxNewTokens covers what it writes.

@@ -1,0 +1,270 @@
+package form
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// node is a place in a grammar.
+type node int32
+
+// arc takes a byte from lo to hi.
+type arc struct {
+	lo, hi byte
+	to     node
+}
+
+// call takes a text of a rule, and goes on at back.
+type call struct {
+	rule int32
+	back node
+}
+
+// rule is a part of a grammar that others call. Its texts lead from in to out, which nothing leaves. None is empty.
+type rule struct {
+	name    string
+	in, out node
+}
+
+// grammar is an automaton over bytes whose parts call each other: a recursive transition network.
+type grammar struct {
+	arcs  [][]arc  // by node
+	skips [][]node // by node: where it leads without a byte
+	calls [][]call // by node
+	outs  []bool   // by node: it ends a rule
+	rules []rule
+	chars []rune           // characters that tokens can write, in order; nil: all
+	marks map[int32][]byte // tokens without a text, with the bytes that stand for them
+	json  *jsonRules
+	large bool
+}
+
+// mostNodes bounds a grammar: about 50 MB.
+const mostNodes = 1 << 18
+
+var errLarge = errors.New("the form is too large: its parts are repeated too often")
+
+// expr adds the texts that it stands for between two nodes. It adds nothing that leaves `to` or enters `from`.
+type expr func(g *grammar, from, to node)
+
+// node adds a node.
+func (g *grammar) node() node {
+	if len(g.arcs) >= mostNodes {
+		g.large = true
+		return node(len(g.arcs) - 1)
+	}
+	g.arcs, g.skips, g.calls = append(g.arcs, nil), append(g.skips, nil), append(g.calls, nil)
+	g.outs = append(g.outs, false)
+	return node(len(g.arcs) - 1)
+}
+
+func (g *grammar) skip(from, to node) { g.skips[from] = append(g.skips[from], to) }
+
+func (g *grammar) arc(from node, lo, hi byte, to node) {
+	g.arcs[from] = append(g.arcs[from], arc{lo, hi, to})
+}
+
+// define adds a rule without texts.
+func (g *grammar) define(name string) int32 {
+	r := rule{name, g.node(), g.node()}
+	g.outs[r.out] = true
+	g.rules = append(g.rules, r)
+	return int32(len(g.rules) - 1)
+}
+
+// shared returns an expression that calls a rule of e's texts, which must not be empty: e is added once, however often
+// that is used.
+func (g *grammar) shared(name string, e expr) expr {
+	r := g.define(name)
+	e(g, g.rules[r].in, g.rules[r].out)
+	return use(r)
+}
+
+// use calls a rule.
+func use(r int32) expr {
+	return func(g *grammar, from, to node) { g.calls[from] = append(g.calls[from], call{r, to}) }
+}
+
+// never stands for no text, and empty for the empty one.
+func never(*grammar, node, node) {}
+
+func empty(g *grammar, from, to node) { g.skip(from, to) }
+
+func seq(list ...expr) expr {
+	switch len(list) {
+	case 0:
+		return empty
+	case 1:
+		return list[0]
+	}
+	return func(g *grammar, from, to node) {
+		for _, e := range list[:len(list)-1] {
+			mid := g.node()
+			e(g, from, mid)
+			from = mid
+		}
+		list[len(list)-1](g, from, to)
+	}
+}
+
+func alt(list ...expr) expr {
+	return func(g *grammar, from, to node) {
+		for _, e := range list {
+			e(g, from, to)
+		}
+	}
+}
+
+func optional(e expr) expr { return alt(empty, e) }
+
+func star(e expr) expr {
+	return func(g *grammar, from, to node) {
+		in, out := g.node(), g.node()
+		g.skip(from, in)
+		e(g, in, out)
+		g.skip(out, in)
+		g.skip(in, to)
+	}
+}
+
+// repeat stands for e least to most times; most < 0: any number from least.
+func repeat(e expr, least, most int) expr {
+	if most >= 0 && least > most {
+		return never
+	}
+	return func(g *grammar, from, to node) {
+		for n := 0; n != most && !g.large; n++ {
+			if n >= least {
+				if most < 0 {
+					break
+				}
+				g.skip(from, to)
+			}
+			mid := g.node()
+			e(g, from, mid)
+			from = mid
+		}
+		if most < 0 {
+			star(e)(g, from, to)
+		} else {
+			g.skip(from, to)
+		}
+	}
+}
+
+// finish removes what no text passes, and checks that main has a text.
+func (g *grammar) finish(main int32) error {
+	if g.large {
+		return errLarge
+	}
+	live := g.live()
+	if !live[g.rules[main].in] {
+		return errors.New("no text has the form, or the model's tokens can write none that does")
+	}
+	for n := range g.arcs {
+		g.arcs[n] = slices.DeleteFunc(g.arcs[n], func(a arc) bool { return !live[a.to] })
+		g.skips[n] = slices.DeleteFunc(g.skips[n], func(to node) bool { return !live[to] })
+		g.calls[n] = slices.DeleteFunc(g.calls[n], func(c call) bool {
+			return !live[c.back] || !live[g.rules[c.rule].in]
+		})
+	}
+	return g.checkRecursion()
+}
+
+// live returns the nodes from which some text leads to the end of their rule.
+func (g *grammar) live() []bool {
+	before := make([][]node, len(g.arcs)) // nodes with an arc or a skip
+	calling := make([][]node, len(g.arcs))
+	for n := range g.arcs {
+		for _, a := range g.arcs[n] {
+			before[a.to] = append(before[a.to], node(n))
+		}
+		for _, to := range g.skips[n] {
+			before[to] = append(before[to], node(n))
+		}
+		for _, c := range g.calls[n] {
+			in := g.rules[c.rule].in
+			calling[c.back], calling[in] = append(calling[c.back], node(n)), append(calling[in], node(n))
+		}
+	}
+	live := make([]bool, len(g.arcs))
+	var list []node
+	found := func(n node) {
+		if !live[n] {
+			live[n], list = true, append(list, n)
+		}
+	}
+	for _, r := range g.rules {
+		found(r.out)
+	}
+	for len(list) > 0 {
+		n := list[len(list)-1]
+		list = list[:len(list)-1]
+		for _, m := range before[n] {
+			found(m)
+		}
+		for _, m := range calling[n] {
+			if slices.ContainsFunc(g.calls[m], func(c call) bool { return live[c.back] && live[g.rules[c.rule].in] }) {
+				found(m)
+			}
+		}
+	}
+	return live
+}
+
+// checkRecursion returns an error for a rule that may call itself before it has taken a byte.
+func (g *grammar) checkRecursion() error {
+	const open, done = 1, 2
+	marks := make([]byte, len(g.rules))
+	var visit func(r int32) error
+	visit = func(r int32) error {
+		switch marks[r] {
+		case open:
+			return fmt.Errorf("%s refers to itself without anything between", g.rules[r].name)
+		case done:
+			return nil
+		}
+		marks[r] = open
+		for _, to := range g.firstCalls(g.rules[r].in) {
+			if err := visit(to); err != nil {
+				return err
+			}
+		}
+		marks[r] = done
+		return nil
+	}
+	for r := range g.rules {
+		if err := visit(int32(r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstCalls returns the rules that may be called at a node before a byte.
+func (g *grammar) firstCalls(n node) (list []int32) {
+	seen, nodes := map[node]bool{n: true}, []node{n}
+	for i := 0; i < len(nodes); i++ {
+		for _, c := range g.calls[nodes[i]] {
+			list = append(list, c.rule)
+		}
+		for _, to := range g.skips[nodes[i]] {
+			if !seen[to] {
+				seen[to], nodes = true, append(nodes, to)
+			}
+		}
+	}
+	return list
+}
+
+// leads reports whether a node only leads to the end of its rule.
+func (g *grammar) leads(n node) bool {
+	for !g.outs[n] {
+		if len(g.arcs[n])+len(g.calls[n]) > 0 || len(g.skips[n]) != 1 {
+			return false
+		}
+		n = g.skips[n][0]
+	}
+	return true
+}
