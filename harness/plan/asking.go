@@ -16,6 +16,9 @@ const (
 	descriptionKey = "eval.final.description"
 )
 
+// scorerBlock begins the keys of the reward model that scores completions.
+const scorerBlock = "eval.final.scorer."
+
 // truncateKey says how the prompts of suites are cut.
 const truncateKey = "eval.final.truncate"
 
@@ -35,6 +38,7 @@ func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
 	a := own.AskingOf(&p.Config.Run)
 	if a.Likelihood != "" {
 		maps.DeleteFunc(settings, func(path string, _ any) bool { return samplingOnly(path) })
+		maps.DeleteFunc(settings, func(path string, _ any) bool { return strings.HasPrefix(path, scorerBlock) })
 		if scores {
 			settings["eval.final.pass_k"] = []any{int64(1)}
 		}

@@ -295,7 +295,23 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		maps.Copy(scored, p.prompts()) // rewards see the chat, and text without special tokens
 		scored["code of the reward"] = p.Code[config.Train].Digest
 	}
+	if p.scoredByModel(suite) {
+		maps.Copy(scored, p.External.Scorer)
+		maps.Copy(scored, p.prompts()) // it reads prompts, too
+		scored[stage.RolePrompts] = p.External.Settings
+		if s := p.suite(suite); s != nil && s.Examples != nil {
+			scored[stage.RoleExamples] = s.Examples.Digest
+		}
+		scored["code of the reward"] = p.Code[config.Train].Digest
+	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
+}
+
+// scoredByModel reports whether a reward model scores the completions of a suite.
+func (p *Run) scoredByModel(suite string) bool {
+	c := &p.Config.Run
+	own := p.suite(suite)
+	return c.Eval.Final.Scorer.Used() && (own == nil || own.AskingOf(c).Likelihood == "")
 }
 
 // suite finds a suite in the store by name; nil for the run's own data.
@@ -320,6 +336,7 @@ func (p *Run) Params(i int) map[string]any {
 	}
 	delete(params, config.SuitesKey)
 	own := p.Suite(s.Label)
+	p.setScorer(params, s.Label)
 	p.setAsking(params, own)
 	switch {
 	case s.Kind == config.EvalScore && own != nil:
@@ -337,6 +354,18 @@ func (p *Run) Params(i int) map[string]any {
 		delete(params, "eval.final.prompt")
 	}
 	return params
+}
+
+// setScorer adds to the settings that score a label's completions where its reward model lies, to find it again, and
+// the prompt of a benchmark, which it reads.
+func (p *Run) setScorer(settings map[string]any, label string) {
+	if _, ok := settings[config.ScorerKey]; !ok || !p.scoredByModel(stage.SuiteOf(label)) {
+		return
+	}
+	settings[config.ScorerKey], _ = p.Config.Value(config.ScorerKey)
+	if p.Suite(label) != nil {
+		settings["eval.final.prompt"] = p.Config.Run.Eval.Final.Prompt
+	}
 }
 
 func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
@@ -462,9 +491,13 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 
 // StageID returns the id of a stage, the same for a planned and a recorded one. It adds the label to the parameters of
 // id; preparation and the choice of problems have no numerics, because they work on text and shares of integers only.
+// Where the reward model of an evaluation lies does not count: its digest is an input.
 func StageID(id ident.Stage, label string) (ident.Digest, error) {
 	if label != "" {
 		id.Params["suite"] = label
+	}
+	if _, ok := id.Params[config.ScorerKey]; ok {
+		id.Params[config.ScorerKey] = "external"
 	}
 	if kind := config.Stage(id.Kind); kind == config.Prepare || kind == config.Select {
 		id.Numerics = ""
@@ -486,6 +519,11 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 			settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
 		}
 		for use, d := range p.External.Reward {
+			settings[use] = d.String()
+		}
+	}
+	if p.scoredByModel(stage.SuiteOf(label)) {
+		for use, d := range p.External.Scorer {
 			settings[use] = d.String()
 		}
 	}

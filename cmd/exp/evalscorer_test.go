@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// exp eval --score-by has a reward model choose among completions that a run has: nothing is sampled, every completion
+// has a score in the record, and exp verify computes the scores again. Where the reward model lies changes nothing.
+func TestEvalScorer(t *testing.T) {
+	dir := t.TempDir()
+	db := filepath.Join(dir, "store")
+	if err := os.CopyFS(db, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("../..")
+	run := func(args ...string) ended { return call{}.run(append(args, "--store", db)...) }
+	run("-q", "run", "configs/reward_cpu.yaml", "--set", "name=judge", "--set", "task={kind: words}", "--set", "sft.steps=0",
+		"--set", "reward.kind=task", "--set", "train.steps=0", "--set", "data.train.source=none", "--set",
+		"data.test.source=none", "--set", "eval.final.suites=[]", "--set", "reward_model.steps=2").succeeds(t)
+	scored := func(args ...string) (ended, map[string]float64) {
+		t.Helper()
+		e := run(append([]string{"eval", "smoke#0", "--suite", "test", "--json", "--score-with", "end=true"}, args...)...)
+		e.succeeds(t)
+		var got struct {
+			Data []struct {
+				Metric string
+				Value  float64
+			}
+		}
+		if err := json.Unmarshal([]byte(e.stdout), &got); err != nil {
+			t.Fatal(err)
+		}
+		values := map[string]float64{}
+		for _, r := range got.Data {
+			values[r.Metric] = r.Value
+		}
+		return e, values
+	}
+	e, values := scored("--score-by", "judge")
+	if strings.Contains(e.stderr, "eval.gen label=test start") || !strings.Contains(e.stderr, "eval.score label=test start") {
+		t.Errorf("executed:\n%s", e.stderr)
+	}
+	for _, name := range []string{"best@2", "best@4", "maj@2", "maj@4", "weighted_majority"} {
+		v, ok := values[name]
+		if !ok || v < 0 || v > values["pass@4"] {
+			t.Errorf("%s is %g, %t, with pass@4 %g", name, v, ok, values["pass@4"])
+		}
+	}
+
+	folder, err := filepath.Glob(filepath.Join(db, "runs", "*", "reward_model"))
+	if err != nil || len(folder) != 1 {
+		t.Fatal(folder, err)
+	}
+	moved := filepath.Join(dir, "moved")
+	if err := os.CopyFS(moved, os.DirFS(folder[0])); err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := scored("--score-by", moved); strings.Contains(e.stderr, "label=test start") {
+		t.Errorf("the same model elsewhere scored again:\n%s", e.stderr)
+	}
+	if e, other := scored("--score-by", moved, "--score-with", "vote=exp"); !strings.Contains(e.stderr, "label=test start") || other["best@4"] != values["best@4"] {
+		t.Errorf("with another vote: %v\n%s", other, e.stderr)
+	}
+	var first struct {
+		Score *float64 `json:"model_score"`
+	}
+	shown := run("samples", "smoke#0", "-n", "1", "-o", "jsonl")
+	if err := json.Unmarshal([]byte(shown.stdout), &first); err != nil || first.Score == nil {
+		t.Errorf("no score: %v\n%s", err, shown.stdout)
+	}
+	if e := run("samples", "smoke#0", "-n", "1"); !strings.Contains(e.stdout, "model score") {
+		t.Errorf("people see no score:\n%s", e.stdout)
+	}
+	if e := run("verify", "smoke#0", "--level", "score"); e.code != 0 || strings.Contains(e.stdout+e.stderr, "not scored again") {
+		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+	if e := run("figure", "choice", "smoke#0", "-o", filepath.Join(dir, "choice.svg")); e.code != 0 {
+		t.Errorf("%s%s", e.stdout, e.stderr)
+	}
+
+	eval := func(args ...string) ended {
+		return run(append([]string{"eval", "smoke#0", "--suite", "test"}, args...)...)
+	}
+	eval("--score-by", "smoke#0").refuses(t, 3, "has trained no reward model")
+	eval("--score-by", "nobody").refuses(t, 3, "nobody")
+	eval("--score-with", "end=true").refuses(t, 2, "--score-by")
+	eval("--score-by", moved, "--score-with", "ends=true").refuses(t, 2, "no key eval.final.scorer.ends")
+	eval("--score-by", "configs").refuses(t, 2, "configs/config.json")
+}
