@@ -132,7 +132,8 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 		parts.add("reward model beyond the policy", max(0, held+room-int(sumParts(parts))))
 	}
 	if c.Eval.Final.Scorer.Used() { // likewise
-		parts.add("scorer beyond the policy", max(0, classifierBytes(c.ScoredBy())-int(sumParts(parts))))
+		held, room := rewardBytes(c.ScoredBy(), arch)
+		parts.add("scorer beyond the policy", max(0, held+room-int(sumParts(parts))))
 	}
 	return parts
 }

@@ -200,9 +200,13 @@ func (p *Run) needs(m made, s Stage) []Need {
 }
 
 // scored reports whether the reward model that the run trains scores completions in a stage: in training, and where
-// pass rates are measured and in the evaluations of the run's data if nothing else judges them.
+// pass rates are measured and in the evaluations of the run's data if nothing else judges them, and in evaluations
+// whose scorer it is.
 func (p *Run) scored(s Stage) bool {
 	c := &p.Config.Run
+	if s.Kind == config.EvalScore && c.Eval.Final.Scorer.Trained() && p.scoredByModel(stage.SuiteOf(s.Label)) {
+		return true
+	}
 	return c.Reward.Trained() && (s.Kind == config.Train || c.JudgesAlone() && p.Suite(s.Label) == nil)
 }
 
@@ -514,20 +518,28 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 		settings[stage.RoleExamples] = s.Examples.Digest.String()
 	}
 	if p.Config.Run.JudgesAlone() {
-		if p.Config.Run.Reward.Trained() { // the model is not there yet: what it learns from stands for it
-			maps.Copy(settings, p.Config.Params(config.RewardModel))
-			settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
+		if p.Config.Run.Reward.Trained() {
+			p.addLearned(settings)
 		}
 		for use, d := range p.External.Reward {
 			settings[use] = d.String()
 		}
 	}
 	if p.scoredByModel(stage.SuiteOf(label)) {
+		if p.Config.Run.Eval.Final.Scorer.Trained() {
+			p.addLearned(settings)
+		}
 		for use, d := range p.External.Scorer {
 			settings[use] = d.String()
 		}
 	}
 	return ident.Hash("exp/protocol/1", settings)
+}
+
+// addLearned adds what the run's reward model learns from to settings. It stands for the model, which is not there yet.
+func (p *Run) addLearned(settings map[string]any) {
+	maps.Copy(settings, p.Config.Params(config.RewardModel))
+	settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
 }
 
 // TrainStage returns the index of the train stage, or -1 for a run that only evaluates

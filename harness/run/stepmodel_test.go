@@ -46,7 +46,7 @@ func TestStepModelRun(t *testing.T) {
 	file := stepFile(t)
 	sets := append(chatSets(l, testTemplate, "reward={kind: trained, steps: mean, split: '1'}"), "train.steps=1",
 		"reward_model={kind: steps, steps: 40, answers_per_step: 4, max_tokens: 60, separator: '|', optim: {lr: 0.01}}", "reward_model.source="+file,
-		"reward_model.val="+file)
+		"reward_model.val="+file, "eval.final.scorer={weights: trained, steps: min, split: '1'}")
 	p := l.plan(0, sets...)
 	shown := p.External.Prompter.Plan().Stepped
 	if want := "9 answers of up to 29 tokens, 253 in all; 17 steps with a label, 13 of them right; 1 longer than reward_model.max_tokens left out"; shown.String() != want {
@@ -85,16 +85,18 @@ func TestStepModelRun(t *testing.T) {
 			t.Errorf("sample %d: the folder rewards %+v, the stage %+v", i, s, samples[i])
 		}
 	}
-	evals, err := l.db.Evals(t.Context(), other.Run.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := map[string]bool{}
-	for _, e := range evals {
-		found[e.Metric] = true
-	}
-	if !found["best@4"] || !found["maj@4"] || !found["weighted_majority"] {
-		t.Errorf("metrics %v", found)
+	for _, run := range []int64{res.Run.ID, other.Run.ID} {
+		evals, err := l.db.Evals(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, e := range evals {
+			found[e.Metric] = true
+		}
+		if !found["best@4"] || !found["maj@4"] || !found["weighted_majority"] {
+			t.Errorf("metrics %v", found)
+		}
 	}
 	if v := l.verify(scored, VerifyOptions{Level: LevelScore}); !v.OK {
 		t.Errorf("scoring again: %+v", v)
@@ -105,9 +107,12 @@ func TestStepModelRun(t *testing.T) {
 			t.Errorf("%s is the same experiment", set)
 		}
 	}
-	if _, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "reward.steps=none")}); err == nil ||
-		!strings.Contains(err.Error(), "reward.steps is none") {
-		t.Errorf("a trained reward without a score of steps: %v", err)
+	for set, want := range map[string]string{"reward={kind: trained, steps: none}": "reward.steps is none",
+		"eval.final.scorer={weights: trained, steps: none}": "eval.final.scorer.steps is none",
+		"eval.final.scorer.text='{response}'":               "eval.final.scorer.text has no effect"} {
+		if _, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, set)}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", set, err, want)
+		}
 	}
 	if plain := l.plan(0, model...); protocolOf(t, scored) == protocolOf(t, plain) || scored.RID != plain.RID {
 		t.Error("a scorer belongs to the run, or not to the protocol")

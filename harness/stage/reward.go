@@ -227,7 +227,7 @@ const (
 // scorerDigests is rewardDigests for the reward model that scores final evaluations; nil if there is none.
 func scorerDigests(c *config.Run, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
-	if !c.Eval.Final.Scorer.Used() {
+	if s := c.Eval.Final.Scorer; !s.Used() || s.Trained() {
 		return nil
 	}
 	x, add := digestsByUse("scorer/", bad)
@@ -251,7 +251,7 @@ func (e *Env) scores(ctx context.Context, ev *Evaluation) error {
 	}
 	own := *e
 	own.Config = &config.Resolved{Run: *e.run().ScoredBy()}
-	m, err := own.newRewardModel()
+	m, err := own.newScorer(nil)
 	if err != nil {
 		return err
 	}
