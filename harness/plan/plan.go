@@ -536,7 +536,8 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 	return ident.Hash("exp/protocol/1", settings)
 }
 
-// addLearned adds what the run's reward model learns from to settings. It stands for the model, which is not there yet.
+// addLearned adds what the run's reward model learns from to settings. It stands for the model, which is not there
+// yet.
 func (p *Run) addLearned(settings map[string]any) {
 	maps.Copy(settings, p.Config.Params(config.RewardModel))
 	settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()

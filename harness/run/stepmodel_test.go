@@ -114,6 +114,11 @@ func TestStepModelRun(t *testing.T) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
 	}
+	last, _ := l.execute(l.plan(0, append(append(sets, onlyTuned()...), "reward_model={last_step_only: true, steps: 1, answers_per_step: 9}",
+		"eval.final.suites=[]")...))
+	if err := json.Unmarshal(l.stageOf(last.Run.ID, "reward_model").Result, &got); err != nil || got["rm/steps_right"] != 5.0/9 || got["rm/val_steps_right"] != 13.0/17 {
+		t.Errorf("of last steps %v are right, of held-out ones %v, %v", got["rm/steps_right"], got["rm/val_steps_right"], err)
+	}
 	if plain := l.plan(0, model...); protocolOf(t, scored) == protocolOf(t, plain) || scored.RID != plain.RID {
 		t.Error("a scorer belongs to the run, or not to the protocol")
 	}
