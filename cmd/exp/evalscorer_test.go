@@ -18,9 +18,16 @@ func TestEvalScorer(t *testing.T) {
 	}
 	t.Chdir("../..")
 	run := func(args ...string) ended { return call{}.run(append(args, "--store", db)...) }
-	run("-q", "run", "configs/reward_cpu.yaml", "--set", "name=judge", "--set", "task={kind: words}", "--set", "sft.steps=0",
-		"--set", "reward.kind=task", "--set", "train.steps=0", "--set", "data.train.source=none", "--set",
-		"data.test.source=none", "--set", "eval.final.suites=[]", "--set", "reward_model.steps=2").succeeds(t)
+	judge := func(name string, sets ...string) {
+		t.Helper()
+		args := []string{"-q", "run", "configs/reward_cpu.yaml"}
+		for _, set := range append([]string{"name=" + name, "task={kind: words}", "sft.steps=0", "reward.kind=task", "train.steps=0",
+			"data.train.source=none", "data.test.source=none", "eval.final.suites=[]", "reward_model.steps=2"}, sets...) {
+			args = append(args, "--set", set)
+		}
+		run(args...).succeeds(t)
+	}
+	judge("judge")
 	scored := func(args ...string) (ended, map[string]float64) {
 		t.Helper()
 		e := run(append([]string{"eval", "smoke#0", "--suite", "test", "--json", "--score-with", "end=true"}, args...)...)
@@ -62,7 +69,8 @@ func TestEvalScorer(t *testing.T) {
 	if e, _ := scored("--score-by", moved); strings.Contains(e.stderr, "label=test start") {
 		t.Errorf("the same model elsewhere scored again:\n%s", e.stderr)
 	}
-	if e, other := scored("--score-by", moved, "--score-with", "vote=exp"); !strings.Contains(e.stderr, "label=test start") || other["best@4"] != values["best@4"] {
+	e, other := scored("--score-by", moved, "--score-with", "vote=exp")
+	if !strings.Contains(e.stderr, "label=test start") || other["best@4"] != values["best@4"] {
 		t.Errorf("with another vote: %v\n%s", other, e.stderr)
 	}
 	var first struct {
@@ -75,11 +83,15 @@ func TestEvalScorer(t *testing.T) {
 	if e := run("samples", "smoke#0", "-n", "1"); !strings.Contains(e.stdout, "model score") {
 		t.Errorf("people see no score:\n%s", e.stdout)
 	}
-	if e := run("verify", "smoke#0", "--level", "score"); e.code != 0 || strings.Contains(e.stdout+e.stderr, "not scored again") {
-		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
+	if e := run("verify", "smoke#0", "--level", "score"); e.code != 0 || !strings.Contains(e.stdout, "6 stages repeated") {
+		t.Errorf("not all of the evaluation before training and after, as first scored and by both votes:\n%s%s", e.stdout, e.stderr)
 	}
 	if e := run("figure", "choice", "smoke#0", "-o", filepath.Join(dir, "choice.svg")); e.code != 0 {
 		t.Errorf("%s%s", e.stdout, e.stderr)
+	}
+	judge("other", "reward_model.seed=1")
+	if e, _ := scored("--score-by", "other"); !strings.Contains(e.stderr, "eval.score label=test start") {
+		t.Errorf("another model does not score:\n%s", e.stderr)
 	}
 
 	eval := func(args ...string) ended {
