@@ -16,9 +16,6 @@ const (
 	descriptionKey = "eval.final.description"
 )
 
-// scorerBlock begins the keys of the reward model that scores completions.
-const scorerBlock = "eval.final.scorer."
-
 // truncateKey says how the prompts of suites are cut.
 const truncateKey = "eval.final.truncate"
 

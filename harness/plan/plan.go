@@ -311,13 +311,6 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 
-// scoredByModel reports whether a reward model scores the completions of a suite.
-func (p *Run) scoredByModel(suite string) bool {
-	c := &p.Config.Run
-	own := p.suite(suite)
-	return c.Eval.Final.Scorer.Used() && (own == nil || own.AskingOf(c).Likelihood == "")
-}
-
 // suite finds a suite in the store by name; nil for the run's own data.
 func (p *Run) suite(name string) *stage.Suite {
 	i := slices.IndexFunc(p.Suites, func(s stage.Suite) bool { return s.Name == name })
@@ -358,18 +351,6 @@ func (p *Run) Params(i int) map[string]any {
 		delete(params, "eval.final.prompt")
 	}
 	return params
-}
-
-// setScorer adds to the settings that score a label's completions where its reward model lies, to find it again, and
-// the prompt of a benchmark, which it reads.
-func (p *Run) setScorer(settings map[string]any, label string) {
-	if _, ok := settings[config.ScorerKey]; !ok || !p.scoredByModel(stage.SuiteOf(label)) {
-		return
-	}
-	settings[config.ScorerKey], _ = p.Config.Value(config.ScorerKey)
-	if p.Suite(label) != nil {
-		settings["eval.final.prompt"] = p.Config.Run.Eval.Final.Prompt
-	}
 }
 
 func named(key string, root int64) string { return fmt.Sprintf("%s=%d", key, root) }
@@ -534,13 +515,6 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 		}
 	}
 	return ident.Hash("exp/protocol/1", settings)
-}
-
-// addLearned adds what the run's reward model learns from to settings. It stands for the model, which is not there
-// yet.
-func (p *Run) addLearned(settings map[string]any) {
-	maps.Copy(settings, p.Config.Params(config.RewardModel))
-	settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
 }
 
 // TrainStage returns the index of the train stage, or -1 for a run that only evaluates
