@@ -96,7 +96,7 @@ func evalRunFlags() []cli.Flag {
 			"best@k, maj@k and weighted votes: `MODEL`, a folder, hub:ORG/NAME@REV, or a run that trained one",
 			DefaultText: unset},
 		&cli.StringSliceFlag{Name: "score-with", Usage: "RUN, FOLDER: how it reads them: `KEY=VALUE`, a key of " +
-			"eval.final.scorer, such as end=true; may be given again"},
+			"eval.final.scorer, such as end=true or split=\"\\n\\n\"; may be given again"},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
 			"as a new suite", DefaultText: "all"},
 		&cli.StringFlag{Name: "template", Usage: "FOLDER: render chats with the template in `FILE`, or none " +

@@ -30,7 +30,7 @@ func TestEvalScorer(t *testing.T) {
 	judge("judge")
 	scored := func(args ...string) (ended, map[string]float64) {
 		t.Helper()
-		e := run(append([]string{"eval", "smoke#0", "--suite", "test", "--json", "--score-with", "end=true"}, args...)...)
+		e := run(append([]string{"eval", "smoke#0", "--suite", "test", "--json"}, args...)...)
 		e.succeeds(t)
 		var got struct {
 			Data []struct {
@@ -66,10 +66,10 @@ func TestEvalScorer(t *testing.T) {
 	if err := os.CopyFS(moved, os.DirFS(folder[0])); err != nil {
 		t.Fatal(err)
 	}
-	if e, _ := scored("--score-by", moved); strings.Contains(e.stderr, "label=test start") {
+	if e, _ := scored("--score-by", moved, "--score-with", "end=true"); strings.Contains(e.stderr, "label=test start") {
 		t.Errorf("the same model elsewhere scored again:\n%s", e.stderr)
 	}
-	e, other := scored("--score-by", moved, "--score-with", "vote=exp")
+	e, other := scored("--score-by", moved, "--score-with", "end=true", "--score-with", "vote=exp")
 	if !strings.Contains(e.stderr, "label=test start") || other["best@4"] != values["best@4"] {
 		t.Errorf("with another vote: %v\n%s", other, e.stderr)
 	}
@@ -100,6 +100,7 @@ func TestEvalScorer(t *testing.T) {
 	eval("--score-by", "smoke#0").refuses(t, 3, "has trained no reward model")
 	eval("--score-by", "nobody").refuses(t, 3, "nobody")
 	eval("--score-with", "end=true").refuses(t, 2, "--score-by")
+	eval("--score-by", moved, "--score-with", `split="x`).refuses(t, 2, "not a text in quotes")
 	eval("--score-by", moved, "--score-with", "ends=true").refuses(t, 2, "no key eval.final.scorer.ends")
 	eval("--score-by", "configs").refuses(t, 2, "configs/config.json")
 }
