@@ -46,8 +46,8 @@ func stepModelOf(r *toyRun, be kernels.Backend, c StepModelConfig, answers []Ste
 	r.t.Cleanup(m.Close)
 	m.Init(hashSeed(99))
 	held := []SteppedAnswer{steppedLetters("ACE", "+A", "-BB"), steppedLetters("BAE", "-C", "+B", "+BC")}
-	t, err := NewStepModel(c, StepModelParts{Backend: be, Tensor: r.tensor, Model: m, Answers: answers, HeldOut: held, Seed: hashSeed(2), Ranks: r.ranks,
-		Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
+	t, err := NewStepModel(c, StepModelParts{Backend: be, Tensor: r.tensor, Model: m, Answers: answers, HeldOut: held,
+		Seed: hashSeed(2), Ranks: r.ranks, Recorder: recorderFunc(func(s *Step) error { r.steps = append(r.steps, s); return nil })})
 	if err == nil {
 		r.t.Cleanup(t.Close)
 	}
@@ -73,7 +73,8 @@ func TestStepModelLearnsAndIsExact(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, last := want.steps[0], want.steps[len(want.steps)-1]
-	if a, b := metric(t, first, "rm/step_loss"), metric(t, last, "rm/step_loss"); !(a > 0.5 && b < 0.3) || metric(t, last, "rm/step_accuracy") < 0.9 {
+	a, b := metric(t, first, "rm/step_loss"), metric(t, last, "rm/step_loss")
+	if !(a > 0.5 && b < 0.3) || metric(t, last, "rm/step_accuracy") < 0.9 {
 		t.Errorf("loss %.3f to %.3f, accuracy %.2f", a, b, metric(t, last, "rm/step_accuracy"))
 	}
 	if right, wrong := metric(t, last, "rm/score_right"), metric(t, last, "rm/score_wrong"); !(right > 0 && wrong < 0) {

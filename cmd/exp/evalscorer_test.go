@@ -94,6 +94,20 @@ func TestEvalScorer(t *testing.T) {
 		t.Errorf("another model does not score:\n%s", e.stderr)
 	}
 
+	// A process reward model of a run reads steps as it learned them: its scores are probabilities.
+	run("-q", "run", "configs/steps_cpu.yaml", "--set", "name=stepwise", "--set", "sft.steps=1", "--set", "reward_model.steps=1",
+		"--set", "reward_model.separator=;;", "--set", "eval.final.suites=[]").succeeds(t)
+	scored("--score-by", "stepwise")
+	shown = run("samples", "smoke#0", "-n", "1", "-o", "jsonl")
+	if err := json.Unmarshal([]byte(shown.stdout), &first); err != nil || !(*first.Score > 0 && *first.Score < 1) {
+		t.Errorf("no probability: %v\n%s", err, shown.stdout)
+	}
+	e = run("query", "SELECT json_extract(params, '$.\"eval.final.scorer.separator\"') FROM stages "+
+		"WHERE kind = 'eval.score' ORDER BY id DESC LIMIT 1")
+	if !strings.Contains(e.stdout, ";;") {
+		t.Errorf("another separator:\n%s%s", e.stdout, e.stderr)
+	}
+
 	eval := func(args ...string) ended {
 		return run(append([]string{"eval", "smoke#0", "--suite", "test"}, args...)...)
 	}

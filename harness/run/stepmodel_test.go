@@ -28,10 +28,11 @@ func stepFile(t *testing.T) string {
 		if i == 0 {
 			first = "null"
 		}
-		rows = append(rows, fmt.Sprintf(`{"prompt": [{"role": "user", "content": "%d+1?"}], "completions": ["%d+1", %q], "labels": [%s, %s]}`,
-			i, i, step, first, label))
+		const row = `{"prompt": [{"role": "user", "content": "%d+1?"}], "completions": ["%d+1", %q], "labels": [%s, %s]}`
+		rows = append(rows, fmt.Sprintf(row, i, i, step, first, label))
 	}
-	rows = append(rows, fmt.Sprintf(`{"prompt": [{"role": "user", "content": "1?"}], "completions": [%q], "labels": [true]}`, strings.Repeat("x", 80)))
+	rows = append(rows, fmt.Sprintf(`{"prompt": [{"role": "user", "content": "1?"}], "completions": [%q], "labels": [true]}`,
+		strings.Repeat("x", 80)))
 	path := filepath.Join(t.TempDir(), "steps.jsonl")
 	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")), 0o644); err != nil {
 		t.Fatal(err)
@@ -49,10 +50,13 @@ func TestStepModelRun(t *testing.T) {
 		"reward_model.val="+file, "eval.final.scorer={weights: trained, steps: min, split: '1'}")
 	p := l.plan(0, sets...)
 	shown := p.External.Prompter.Plan().Stepped
-	if want := "9 answers of up to 29 tokens, 253 in all; 17 steps with a label, 13 of them right; 1 longer than reward_model.max_tokens left out"; shown.String() != want {
+	const want = "9 answers of up to 29 tokens, 253 in all; 17 steps with a label, 13 of them right; " +
+		"1 longer than reward_model.max_tokens left out"
+	if shown.String() != want {
 		t.Errorf("the plan says %q, want %q", shown, want)
 	}
-	if s := shown.First; shown.Begins != "<user>0+1?\n<assistant>" || len(s) != 2 || s[0] != (promptStep("0+1|", "reads")) || s[1] != (promptStep("1|", "right")) {
+	if s := shown.First; shown.Begins != "<user>0+1?\n<assistant>" || len(s) != 2 ||
+		s[0] != promptStep("0+1|", "reads") || s[1] != promptStep("1|", "right") {
 		t.Errorf("the first answer is %q, %+v", shown.Begins, s)
 	}
 	res, q := l.execute(p)
@@ -77,7 +81,8 @@ func TestStepModelRun(t *testing.T) {
 	}
 	samples := l.trainSamples(res.Run.ID)
 	dir := filepath.Join(l.db.RunDir(res.Run.RID), stage.RewardModelDir)
-	model := append(chatSets(l, testTemplate, "reward={kind: model, steps: mean, split: '1', separator: '|'}"), "train.steps=1", "reward.weights="+dir)
+	model := append(chatSets(l, testTemplate, "reward={kind: model, steps: mean, split: '1', separator: '|'}"),
+		"train.steps=1", "reward.weights="+dir)
 	scored := l.plan(0, append(model, "eval.final.scorer={steps: min, split: '1', separator: '|'}", "eval.final.scorer.weights="+dir)...)
 	other, _ := l.execute(scored)
 	for i, s := range l.trainSamples(other.Run.ID) {
@@ -110,13 +115,15 @@ func TestStepModelRun(t *testing.T) {
 	for set, want := range map[string]string{"reward={kind: trained, steps: none}": "reward.steps is none",
 		"eval.final.scorer={weights: trained, steps: none}": "eval.final.scorer.steps is none",
 		"eval.final.scorer.text='{response}'":               "eval.final.scorer.text has no effect"} {
-		if _, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, set)}); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, set)})
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", set, err, want)
 		}
 	}
 	last, _ := l.execute(l.plan(0, append(append(sets, onlyTuned()...), "reward_model={last_step_only: true, steps: 1, answers_per_step: 9}",
 		"eval.final.suites=[]")...))
-	if err := json.Unmarshal(l.stageOf(last.Run.ID, "reward_model").Result, &got); err != nil || got["rm/steps_right"] != 5.0/9 || got["rm/val_steps_right"] != 13.0/17 {
+	if err := json.Unmarshal(l.stageOf(last.Run.ID, "reward_model").Result, &got); err != nil ||
+		got["rm/steps_right"] != 5.0/9 || got["rm/val_steps_right"] != 13.0/17 {
 		t.Errorf("of last steps %v are right, of held-out ones %v, %v", got["rm/steps_right"], got["rm/val_steps_right"], err)
 	}
 	if plain := l.plan(0, model...); protocolOf(t, scored) == protocolOf(t, plain) || scored.RID != plain.RID {

@@ -46,7 +46,8 @@ func TestStepsScoreAsThePlainComputation(t *testing.T) {
 	for _, way := range StepsWords() {
 		var first []Score
 		for _, budget := range []int{1, 12, 1000} {
-			r, err := OpenModel(be, dir, ModelOptions{Text: "{prompt}{response}", BatchTokens: budget, Steps: &Steps{Score: way, Split: "d", Separator: "c"}})
+			r, err := OpenModel(be, dir, ModelOptions{Text: "{prompt}{response}", BatchTokens: budget,
+				Steps: &Steps{Score: way, Split: "d", Separator: "c"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,8 @@ func TestTokenClassifier(t *testing.T) {
 	}
 	m := newTiny("Qwen2", 3)
 	m.tokens = true
-	if _, err := OpenModel(be, m.write(t), ModelOptions{Text: "{response}", BatchTokens: 16}); err == nil || !strings.Contains(err.Error(), "it has 3 labels") {
+	_, err = OpenModel(be, m.write(t), ModelOptions{Text: "{response}", BatchTokens: 16})
+	if err == nil || !strings.Contains(err.Error(), "it has 3 labels") {
 		t.Errorf("three labels: %v", err)
 	}
 }
