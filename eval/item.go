@@ -28,6 +28,8 @@ type Item struct {
 	Texts    *Texts     `json:"texts,omitempty"`
 	// Belief is nil for sampled answers.
 	Belief *Belief `json:"belief,omitempty"`
+	// Ranked is nil unless a reward model scored the samples (Rank).
+	Ranked *Ranked `json:"ranked,omitempty"`
 	// These fields count all samples.
 	Truncated    int     `json:"truncated"`     // samples that reached the token limit
 	Tokens       int     `json:"tokens"`        // sampled tokens, end tokens included

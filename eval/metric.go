@@ -27,10 +27,11 @@ type Definition struct {
 	// Value returns the value for one problem. If ok is false the problem has none and is left out of the
 	// mean.
 	Value func(Item) (value float64, ok bool)
-	K     int // k of pass@k; 0 for other metrics
+	K     int // k of pass@k, best@k and maj@k; 0 for other metrics
 }
 
-// Definitions returns all metrics in report order, with pass@k for k = 1 and each k in passK.
+// Definitions returns all metrics in report order, with pass@k for k = 1 and each k in passK, and best@k and maj@k for
+// those above 1.
 func Definitions(passK []int) []Definition {
 	ks := append([]int{1}, passK...)
 	slices.Sort(ks)
@@ -42,11 +43,13 @@ func Definitions(passK []int) []Definition {
 	if k := ks[len(ks)-1]; k > 1 {
 		list = append(list, passGap(k))
 	}
-	return slices.Concat(list, countingMetrics(), textMetrics(), beliefMetrics())
+	return slices.Concat(list, rankedMetrics(ks), countingMetrics(), textMetrics(), beliefMetrics())
 }
 
-// Families describes pass@K and pass_gap@K for any K. Their Value is nil.
-func Families() []Definition { return []Definition{describePass("K"), describeGap("K")} }
+// Families describes pass@K, pass_gap@K, best@K and maj@K for any K. Their Value is nil.
+func Families() []Definition {
+	return []Definition{describePass("K"), describeGap("K"), describeBest("K"), describeMajority("K")}
+}
 
 // describeGap describes the gain from k samples; it is 0 if a policy always says the same.
 func describeGap(k string) Definition {

@@ -23,8 +23,8 @@ type Metric struct {
 //
 // Intervals are at 95 %, cluster-robust over problems: Student's t in general; Wilson's for pass@1 if each
 // problem has one sample and no cluster, and for shares that are 0, or 1, for every problem; the cluster
-// bootstrap, seeded by seed, for pass@k with k > 1. Intervals of shares are cut to [0, 1]. It is an error if
-// no problem has k samples.
+// bootstrap, seeded by seed, for pass@k, best@k and maj@k with k > 1. Intervals of shares are cut to [0, 1]. It
+// is an error if no problem has k samples.
 func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	most := 0
 	for _, it := range items {
@@ -68,7 +68,7 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 	return metrics, nil
 }
 
-// interval returns the interval of the mean of values. k says that they are pass@k; 0 means another metric.
+// interval returns the interval of the mean of values. k is Definition.K.
 func interval(k int, values []float64, clusters []string, items []Item, seed uint64) (stat.Interval, bool) {
 	if k > 1 {
 		return stat.Bootstrap(values, clusters, resampling(seed))

@@ -22,6 +22,7 @@ func (s *source) resultFigures() []drawing {
 		list = append(list, s.keyFigure(suite)...)
 		list = append(list, try(groupResults, s.passAtK(suite)), try(groupDiversity, s.diversity(suite)),
 			try(groupDiversity, s.clusters(suite)))
+		list = append(list, s.choice(suite)...)
 		list = append(list, s.judged(suite)...)
 		list = append(list, s.graderFigures(suite)...)
 	}

@@ -46,6 +46,7 @@ func lawOfTheTree() law {
 		crowded: map[string]string{
 			"cmd/exp":           "a file per command, and one for each long page",
 			"experiments/store": "a file per table, and one per migration",
+			"train":             "a file per phase of a step, and one per thing that learns",
 			"harness/config":    "a file per block of keys, and one per step of loading",
 			"train/chat":        "a template language: a file per construct and per family of methods",
 			"train/checkpoint":  "a file per format, and twins for each platform",

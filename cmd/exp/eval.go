@@ -59,6 +59,7 @@ func evalCommand(a *app) *cli.Command {
 			"exp eval DIR --suite mmlu --likelihood letter --shots 5 --shots-suite mmlu_dev # five examples",
 			"exp eval @last --suite math500 --grader exp --grader math_dapo # score stored samples again, " +
 				"side by side",
+			"exp eval @last --suite math500 --score-by models/judge # have a reward model choose among them",
 			"exp eval --responses samples_gsm8k.jsonl # grade a published model's outputs again",
 			"exp eval --responses 50.jsonl --suite aime24 --grader exp --grader math_dapo # with the gold answers " +
 				"of a suite",
@@ -273,7 +274,7 @@ func protocolTable() cli.Table {
 
 // evalModel scores a folder of weights on suites. It is recorded as a run that trains
 // nothing, so repeating it reads the store.
-func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []string) error {
+func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []string, values []config.Value) error {
 	f, err := a.modelAndAdapter(c, dir)
 	if err != nil {
 		return err
@@ -281,7 +282,6 @@ func (a *app) evalModel(c *cli.Context, db *store.DB, dir string, suites []strin
 	if f.Dir == "" {
 		return adapterWithoutModel(f.Adapter, "exp eval MODEL --adapter")
 	}
-	values := evalValues(c, suites)
 	if v := a.Getenv("EXP_THREADS"); v != "" {
 		values = append(values, config.Value{Path: "compute.threads", Value: v, From: "EXP_THREADS"})
 	}

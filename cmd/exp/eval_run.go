@@ -40,7 +40,7 @@ var evalSettings = []evalSetting{
 
 // samplingFlags have no effect where likelihoods of options are compared.
 var samplingFlags = []string{"n", "temperature", "top-p", "top-k", "min-p", "repetition-penalty", "presence-penalty",
-	"frequency-penalty", "max-new-tokens", "k", "protocol"}
+	"frequency-penalty", "max-new-tokens", "k", "protocol", "score-by", "score-with"}
 
 // evalSetting is a flag that sets a key.
 type evalSetting struct{ flag, key string }
@@ -92,6 +92,11 @@ func evalRunFlags() []cli.Flag {
 			"on the `SIDE` left, right or middle, and count them, or refuse the suite: error", DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
 			"has no verdict, such as 5%", DefaultText: unset},
+		&cli.StringFlag{Name: "score-by", Usage: "RUN, FOLDER: have a reward model score the completions, for " +
+			"best@k, maj@k and weighted votes: `MODEL`, a folder, hub:ORG/NAME@REV, or a run that trained one",
+			DefaultText: unset},
+		&cli.StringSliceFlag{Name: "score-with", Usage: "RUN, FOLDER: how it reads them: `KEY=VALUE`, a key of " +
+			"eval.final.scorer, such as end=true or split=\"\\n\\n\"; may be given again"},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
 			"as a new suite", DefaultText: "all"},
 		&cli.StringFlag{Name: "template", Usage: "FOLDER: render chats with the template in `FILE`, or none " +
@@ -146,14 +151,19 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 			return err
 		}
 	}
-	suites, err := a.evalSuites(c, db) // last: it may add suites to the store
-	switch {
-	case err != nil:
+	scorer, err := a.scorerValues(c, db)
+	if err != nil {
 		return err
-	case model:
-		return a.evalModel(c, db, ref, suites)
 	}
-	return a.evalRun(c, db, run, suites)
+	suites, err := a.evalSuites(c, db) // last: it may add suites to the store
+	if err != nil {
+		return err
+	}
+	values := append(evalValues(c, suites), scorer...)
+	if model {
+		return a.evalModel(c, db, ref, suites, values)
+	}
+	return a.evalRun(c, db, run, suites, values)
 }
 
 // runWithWeights returns the run to score.
@@ -205,8 +215,8 @@ func noFolder(ref string, err error) error {
 
 // evalRun scores the final weights of a run and stores the results with the run. It
 // trains nothing and recomputes nothing that is stored.
-func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []string) error {
-	o := replan.Options{Kinds: trainingStages(), Values: evalValues(c, suites), Getenv: a.Getenv}
+func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []string, values []config.Value) error {
+	o := replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.Getenv}
 	p, be, err := replan.Plan(c.Context, db, run, o)
 	var other *replan.SourcesError
 	if dir := filepath.Join(db.RunDir(run.RID), stage.MergedDir); errors.As(err, &other) && inspect.IsModel(dir) {
@@ -275,7 +285,7 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 		return err
 	}
 	p := plan.Run{Config: r}
-	if r.Run.JudgesAlone() {
+	if r.Run.JudgesAlone() || r.Run.Eval.Final.Scorer.Used() {
 		if p.External, err = stage.Externals(r); err != nil {
 			return err
 		}

@@ -178,6 +178,8 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	}
 	printRated(say, "reward", p.Rated)
 	printRated(say, "held out", p.HeldOut)
+	printStepped(say, "reward", p.Stepped)
+	printStepped(say, "held out", p.SteppedVal)
 	if p.Prefer != nil {
 		say("prefer", "%s", p.Prefer)
 		printParts(say, p.Prefer.Chosen, "chosen  ")
@@ -201,6 +203,18 @@ func printRated(say func(label, format string, args ...any), label string, p *pr
 	say(label, "%s", p)
 	for _, part := range [][2]string{{"reads   ", p.Begins}, {"chosen  ", p.Chosen}, {"rejected", p.Rejected}} {
 		say("", "%s %q", part[0], shortened(part[1]))
+	}
+}
+
+// printStepped prints the answers in steps of a reward model, and the first one; nothing without any.
+func printStepped(say func(label, format string, args ...any), label string, p *prompt.SteppedPlan) {
+	if p == nil {
+		return
+	}
+	say(label, "%s", p)
+	say("", "reads %q", shortened(p.Begins))
+	for _, s := range p.First[:min(len(p.First), 6)] {
+		say("", "%-7s %q", s.Label, shortened(s.Text))
 	}
 }
 

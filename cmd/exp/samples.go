@@ -93,6 +93,9 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 	if err := recorded.AddGolds(c.Context, db, list); err != nil {
 		return err
 	}
+	if err := recorded.AddScores(c.Context, db, run, list); err != nil {
+		return err
+	}
 	if len(list) == 0 {
 		if err := explainNone(c.Context, s); err != nil {
 			return err
@@ -121,6 +124,7 @@ func (a *app) samples(c *cli.Context, db *store.DB, args []string) error {
 
 // addColumns adds what some completions have, and with tokens what rollout.recorded reads.
 func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
+	addModelScores(t, list)
 	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.Components != nil }) {
 		t.Columns = append(t.Columns, cli.Column{Key: "components", Wide: true})
 		for i, s := range list {
@@ -161,6 +165,22 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 		for i, s := range list {
 			t.Rows[i] = append(t.Rows[i], append([]recorded.Image{}, s.Images...))
 		}
+	}
+}
+
+// addModelScores adds the scores of the evaluation's reward model, behind those of the grader.
+func addModelScores(t *cli.Table, list []recorded.Completion) {
+	if !slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.ModelScore != nil }) {
+		return
+	}
+	at := 1 + slices.IndexFunc(t.Columns, func(c cli.Column) bool { return c.Key == "score" })
+	t.Columns = slices.Insert(t.Columns, at, cli.Column{Key: "model_score", Digits: 3})
+	for i, s := range list {
+		var score any // null of a completion without
+		if s.ModelScore != nil {
+			score = *s.ModelScore
+		}
+		t.Rows[i] = slices.Insert(t.Rows[i], at, score)
 	}
 }
 
@@ -309,6 +329,9 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 		score := ""
 		if !math.IsNaN(s.Reward) {
 			score = "  score " + quantity.Fixed(s.Reward, 2)
+		}
+		if s.ModelScore != nil {
+			score += "  model score " + quantity.Fixed(*s.ModelScore, 3)
 		}
 		logp := ""
 		if !math.IsNaN(s.LogProbSum) {

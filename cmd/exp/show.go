@@ -107,7 +107,7 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 }
 
 // mainResults are the results on the narrow page, suite by suite, in this order, with the
-// first and the last k of pass@k, or with all.
+// first and the last k of pass@k and the last one of best@k and maj@k, or with all.
 func mainResults(list []recorded.Result, allK bool) (out []recorded.Result) {
 	for len(list) > 0 {
 		n := slices.IndexFunc(list, func(r recorded.Result) bool { return r.Suite != list[0].Suite })
@@ -121,12 +121,18 @@ func mainResults(list []recorded.Result, allK bool) (out []recorded.Result) {
 }
 
 func mainResultsOf(list []recorded.Result, allK bool) []recorded.Result {
-	var passes, rest []recorded.Result
+	var passes, best, votes, rest []recorded.Result
 	for _, r := range list {
 		_, isPass := metric.PassK(r.Metric)
+		_, isBest := metric.KOf(metric.BestAt, r.Metric)
+		_, isVote := metric.KOf(metric.MajorityAt, r.Metric)
 		switch {
 		case isPass:
 			passes = append(passes, r)
+		case isBest:
+			best = append(best, r)
+		case isVote:
+			votes = append(votes, r)
 		case shownIn(r.Metric, metric.WideOnly), r.Metric == "not_graded" && zero(r):
 		default:
 			rest = append(rest, r)
@@ -135,7 +141,10 @@ func mainResultsOf(list []recorded.Result, allK bool) []recorded.Result {
 	if len(passes) > 2 && !allK {
 		passes = []recorded.Result{passes[0], passes[len(passes)-1]}
 	}
-	return append(passes, rest...)
+	if !allK {
+		best, votes = best[max(0, len(best)-1):], votes[max(0, len(votes)-1):]
+	}
+	return slices.Concat(passes, best, votes, rest)
 }
 
 func zero(r recorded.Result) bool {

@@ -28,6 +28,7 @@ type Completion struct {
 	Answer     string
 	Gold       string // right answer, or one of many; empty: not known, or not asked for (AddGolds)
 	Reason     string
+	ModelScore *float64 // by the reward model of the evaluation; nil: none, or not asked for (AddScores)
 	OutTokens  int64
 	LogProbSum float64
 	Finish     string

@@ -57,6 +57,7 @@ func checks() []check {
 	all = append(all, formChecks()...)
 	all = append(all, sftChecks()...)
 	all = append(all, rewardModelChecks()...)
+	all = append(all, scorerChecks()...)
 	all = append(all, preferChecks()...)
 	all = append(all, dataChecks()...)
 	all = append(all, passRateChecks()...)

@@ -87,6 +87,7 @@ func describeKey(k *Key) string {
 	b.WriteString(aboutPrefer(k.Path))
 	b.WriteString(aboutRollout(k.Path))
 	b.WriteString(aboutTools(k.Path))
+	b.WriteString(aboutScorer(k.Path))
 	return b.String()
 }
 

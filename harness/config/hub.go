@@ -21,6 +21,7 @@ func remoteKeys() map[string]hub.Part {
 	return map[string]hub.Part{
 		"model.base": hub.Weights, "model.adapter": hub.Weights, "reward.weights": hub.Weights,
 		"algo.reference": hub.Weights, "algo.teachers": hub.Weights, "algo.prime.model": hub.Weights,
+		ScorerKey:        hub.Weights,
 		"tokenizer.path": hub.Tokenizer, "data.train.source": hub.Data, "data.val.source": hub.Data,
 		"data.test.source": hub.Data, "data.train.more": hub.Data, "data.val.more": hub.Data,
 		"data.test.more": hub.Data, "sft.source": hub.Data, "prefer.source": hub.Data,
@@ -163,6 +164,7 @@ func remoteValues(r *Run, key string) []string {
 	return []string{map[string]string{
 		"model.base": r.Model.Base, "model.adapter": r.Model.Adapter, "reward.weights": r.Reward.Weights,
 		"algo.reference": r.Algo.Reference, "algo.prime.model": r.Algo.Prime.Model,
+		ScorerKey:        r.Eval.Final.Scorer.Weights,
 		"tokenizer.path": r.Tokenizer.Path, "data.train.source": r.Data.Train.Source,
 		"data.val.source": r.Data.Val.Source, "data.test.source": r.Data.Test.Source,
 		"sft.source": r.SFT.Source, "prefer.source": r.Prefer.Source,

@@ -301,5 +301,5 @@ func finalKeys() []Key {
 				"agent's episode failed; more end the run (exit 8). Scores are of the others, pass@k of problems " +
 				"with k verdicts"},
 		minP("eval.final", nil),
-	}, penaltyKeys("eval.final", nil)))
+	}, penaltyKeys("eval.final", nil), scorerKeys()))
 }

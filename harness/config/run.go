@@ -192,17 +192,24 @@ func (p *Preferring) Unpaired() bool { return slices.Contains(rl.UnpairedLosses(
 
 // RewardTraining is the stage that trains a reward model. Steps 0 skips it; the other fields are then zero.
 type RewardTraining struct {
-	Steps        int     `key:"steps"`
-	Source       string  `key:"source"`
-	Val          string  `key:"val"`       // a path, or None
-	ValEvery     int     `key:"val_every"` // Val is a path
-	MaxTokens    int     `key:"max_tokens"`
-	PairsPerStep int     `key:"pairs_per_step"`
-	Center       float64 `key:"center"`
-	Seed         int64   `key:"seed"`
-	LoRA         LoRA    `key:"lora"`
-	Optim        Optim   `key:"optim"`
+	Steps          int     `key:"steps"`
+	Kind           string  `key:"kind"` // RewardOfPairs or RewardOfSteps
+	Source         string  `key:"source"`
+	Val            string  `key:"val"`       // a path, or None
+	ValEvery       int     `key:"val_every"` // Val is a path
+	MaxTokens      int     `key:"max_tokens"`
+	PairsPerStep   int     `key:"pairs_per_step"`   // of pairs
+	Center         float64 `key:"center"`           // of pairs
+	AnswersPerStep int     `key:"answers_per_step"` // of steps
+	Separator      string  `key:"separator"`        // of steps
+	LastStepOnly   bool    `key:"last_step_only"`   // of steps
+	Seed           int64   `key:"seed"`
+	LoRA           LoRA    `key:"lora"`
+	Optim          Optim   `key:"optim"`
 }
+
+// OfSteps reports whether it learns from labelled steps of answers.
+func (r *RewardTraining) OfSteps() bool { return r.Steps > 0 && r.Kind == RewardOfSteps }
 
 // Validates reports whether the reward model is validated on held-out pairs.
 func (r *RewardTraining) Validates() bool { return r.Steps > 0 && r.Val != "" && r.Val != None }
@@ -327,6 +334,9 @@ type Reward struct {
 	Text         string        `key:"text"`        // Kind is "model"
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
 	End          bool          `key:"end"`         // Kind is "model"
+	Steps        string        `key:"steps"`       // Kind is "model", or of a run that trains on steps; None or how
+	Split        string        `key:"split"`       // Steps is not None
+	Separator    string        `key:"separator"`   // Kind is "model" and Steps is not None
 	Label        int           `key:"label"`       // Kind is "model"
 	Likelihood   Likely        `key:"likelihood"`  // Kind is Likelihood
 }
@@ -439,6 +449,7 @@ type Final struct {
 	Frequency    float64  `key:"frequency_penalty"`
 	MaxNewTokens int      `key:"max_new_tokens"`
 	PassK        []int    `key:"pass_k"`
+	Scorer       Scorer   `key:"scorer"`
 	MaxNotGraded float64  `key:"max_not_graded"`
 }
 

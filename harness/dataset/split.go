@@ -156,6 +156,15 @@ func RatedPairs(path string) ([]layout.Pair, error) {
 	return list, err
 }
 
+// LabelledSteps reads a file of answers in steps that a reward model learns from, or is validated on.
+func LabelledSteps(path string) ([]layout.Stepwise, error) {
+	list, err := layout.LabelledSteps(rows.Read(path))
+	if err == nil && len(list) == 0 {
+		err = fmt.Errorf("%s holds no answers", path)
+	}
+	return list, err
+}
+
 // Conversations reads the file of sft.source.
 func Conversations(c *config.Run, x *layout.Images) ([]layout.Conversation, error) {
 	list, err := layout.Conversations(rows.Read(c.SFT.Source), x)

@@ -131,6 +131,10 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 		held, room := rewardBytes(c, arch)
 		parts.add("reward model beyond the policy", max(0, held+room-int(sumParts(parts))))
 	}
+	if c.Eval.Final.Scorer.Used() { // likewise
+		held, room := rewardBytes(c.ScoredBy(), arch)
+		parts.add("scorer beyond the policy", max(0, held+room-int(sumParts(parts))))
+	}
 	return parts
 }
 
@@ -195,6 +199,9 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x 
 		rows = stage.SFTConfig(c).Rows(longest)
 	case config.RewardModel:
 		rows = stage.RewardModelConfig(c).Rows(2*longest + 1)
+		if c.RewardModel.OfSteps() {
+			rows = stage.StepModelConfig(c).Rows(longest + 1)
+		}
 	case config.Prefer:
 		rows = stage.PreferRows(c, longest)
 	default:

@@ -22,9 +22,14 @@ func faces() map[string]face {
 	return map[string]face{
 		"pass@1": {title: "Accuracy (pass@1)", per: "completions", axis: "accuracy",
 			shown: InLists | Tested | Summarized},
-		"score_mean":    {title: "Mean score", heading: "score", shown: InLists | Tested | Summarized},
-		"pass@K":        {title: "Pass@K", shown: InLists | Tested},
-		"pass_gap@K":    {title: "Gain of K samples over one", shown: WideOnly, diversity: true},
+		"score_mean": {title: "Mean score", heading: "score", shown: InLists | Tested | Summarized},
+		"pass@K":     {title: "Pass@K", shown: InLists | Tested},
+		"pass_gap@K": {title: "Gain of K samples over one", shown: WideOnly, diversity: true},
+		"best@K":     {title: "Accuracy of the best of K samples by a reward model", shown: Tested},
+		"maj@K":      {title: "Accuracy of the majority of K samples", shown: Tested},
+		"weighted_majority": {title: "Accuracy of the majority weighted by a reward model",
+			shown: Tested},
+		"score_auc":     {title: "Reward model's ranking of right above wrong samples"},
 		"majority":      {title: "Accuracy of the majority's answer (maj@n)"},
 		"majority_tied": {title: "Problems without one most frequent answer", shown: WideOnly},
 		"distinct_correct": {title: "Different right answers per problem", heading: "distinct",
@@ -74,7 +79,11 @@ func results() []Metric {
 			Definition: "entropy of the policy" + over},
 	}
 	for _, d := range slices.Concat(eval.Families(), others) {
-		list = append(list, collected(d))
+		m := collected(d)
+		if OfScorer(m.Name) {
+			m.Absent = "only evaluations with a reward model have it (eval.final.scorer.weights)"
+		}
+		list = append(list, m)
 	}
 	return append(list,
 		Metric{Name: "kl_reference", Unit: Nats, Title: "Distance from the start, KL(π‖π_ref)", Absent: exact,
@@ -123,14 +132,27 @@ func collected(d eval.Definition) Metric {
 		Axis: Axis{Label: f.axis}, Shown: f.shown, Diversity: f.diversity}
 }
 
+// Families of metrics for each K, by what stands before it.
+const (
+	PassAt     = "pass@"
+	BestAt     = "best@"
+	MajorityAt = "maj@"
+)
+
+// OfScorer reports whether only evaluations that a reward model scores have a metric.
+func OfScorer(name string) bool {
+	return strings.HasPrefix(name, BestAt) || strings.HasPrefix(name, MajorityAt) || name == "weighted_majority" ||
+		name == "score_auc"
+}
+
 // Among returns the names that a place shows, in catalogue order. Of pass@K with K
-// above 1 it keeps only the largest K.
+// above 1 it keeps only the largest K, and so of best@K and maj@K.
 func Among(names []string, place Shown) []string {
 	var list []string
 	for _, m := range ShownIn(place) {
-		switch {
-		case m.Name == "pass@K":
-			if largest := largestPass(names); largest != "" {
+		switch family, ok := strings.CutSuffix(m.Name, "K"); {
+		case ok && slices.Contains([]string{PassAt, BestAt, MajorityAt}, family):
+			if largest := largestOf(family, names); largest != "" {
 				list = append(list, largest)
 			}
 		case slices.Contains(names, m.Name):
@@ -140,20 +162,23 @@ func Among(names []string, place Shown) []string {
 	return list
 }
 
-// largestPass returns the pass@K with the largest K above 1 among names, or "".
-func largestPass(names []string) string {
+// largestOf returns the metric of a family with the largest K above 1 among names, or "".
+func largestOf(family string, names []string) string {
 	largest, most := "", 1
 	for _, name := range names {
-		if k, ok := PassK(name); ok && k > most {
+		if k, ok := KOf(family, name); ok && k > most {
 			largest, most = name, k
 		}
 	}
 	return largest
 }
 
-// PassK returns the K of a metric pass@K; ok is false for other metrics.
-func PassK(name string) (k int, ok bool) {
-	text, ok := strings.CutPrefix(name, "pass@")
+// KOf returns the K of a metric of a family; ok is false for other metrics.
+func KOf(family, name string) (k int, ok bool) {
+	text, ok := strings.CutPrefix(name, family)
 	k, err := strconv.Atoi(text)
 	return k, ok && err == nil
 }
+
+// PassK returns the K of a metric pass@K; ok is false for other metrics.
+func PassK(name string) (k int, ok bool) { return KOf(PassAt, name) }

@@ -36,7 +36,43 @@ func rewardModels() []Metric {
 	for i := range list {
 		list[i].Absent = only
 	}
-	return append(list, heldOutPairs()...)
+	return append(append(list, heldOutPairs()...), steps()...)
+}
+
+// steps describes training a reward model on labelled steps.
+func steps() []Metric {
+	list := []Metric{
+		{Name: "rm/step_loss", Unit: Nats, Per: "step", Title: "Loss of the process reward model", Heading: "loss",
+			Direction: eval.Down, Shown: OnProgress, Axis: Axis{Label: "loss"},
+			Definition: "negative log-probability of a step's label by the score at its end, mean over the labelled " +
+				"steps of an update's answers"},
+		{Name: "rm/step_accuracy", Unit: "fraction", Title: "Accuracy of the process reward model",
+			Heading: "accuracy", Direction: eval.Up, Shown: OnProgress, Axis: Axis{Label: "accuracy"},
+			Definition: "share of labelled steps that are right with a positive score, or wrong without (TRL: " +
+				"accuracy)"},
+		{Name: "rm/steps_right", Unit: "fraction", Title: "Right steps", Axis: Axis{Label: "right steps"},
+			Definition: "share of labelled steps that are right; always saying so has this accuracy"},
+		{Name: "rm/score_right", Title: "Score of right steps", Axis: Axis{Label: "score"},
+			Definition: "score of a right step, a logit, mean over steps"},
+		{Name: "rm/score_wrong", Title: "Score of wrong steps", Axis: Axis{Label: "score"},
+			Definition: "score of a wrong step, a logit, mean over steps"},
+	}
+	held := []Metric{
+		{Name: "rm/val_step_loss", Unit: Nats, Per: "step", Title: "Loss on held-out steps", Direction: eval.Down,
+			Axis: Axis{Label: "loss"}, Definition: "rm/step_loss on the answers of reward_model.val"},
+		{Name: "rm/val_step_accuracy", Unit: "fraction", Title: "Accuracy on held-out steps", Heading: "held out",
+			Direction: eval.Up, Shown: OnProgress, Axis: Axis{Label: "accuracy"},
+			Definition: "rm/step_accuracy on the answers of reward_model.val"},
+		{Name: "rm/val_steps_right", Unit: "fraction", Title: "Right held-out steps", Axis: Axis{Label: "right steps"},
+			Definition: "share of the labelled steps of reward_model.val that are right"},
+	}
+	for i := range list {
+		list[i].Absent = "only training of a reward model on steps has it (reward_model.kind: steps)"
+	}
+	for i := range held {
+		held[i].Absent = "only validations on steps have it (reward_model.kind: steps, val, val_every)"
+	}
+	return append(list, held...)
 }
 
 // heldOutPairs describes validations of a reward model.

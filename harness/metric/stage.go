@@ -18,7 +18,7 @@ func Stages() []Stage {
 	return []Stage{
 		{Name: "sft", Prefix: "sft", Step: "step of fine-tuning", Curves: []string{"sft/loss"}},
 		{Name: "reward_model", Prefix: "rm", Step: "step of the reward model",
-			Curves: []string{"rm/loss", "rm/accuracy", "rm/margin"}},
+			Curves: []string{"rm/loss", "rm/accuracy", "rm/margin", "rm/step_loss", "rm/step_accuracy"}},
 		{Name: "prefer", Prefix: "prefer", Step: "step of learning from preferences",
 			Curves: []string{"prefer/loss", "prefer/accuracy", "prefer/margin"}},
 	}

@@ -35,6 +35,7 @@ func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
 	a := own.AskingOf(&p.Config.Run)
 	if a.Likelihood != "" {
 		maps.DeleteFunc(settings, func(path string, _ any) bool { return samplingOnly(path) })
+		maps.DeleteFunc(settings, func(path string, _ any) bool { return strings.HasPrefix(path, scorerBlock) })
 		if scores {
 			settings["eval.final.pass_k"] = []any{int64(1)}
 		}

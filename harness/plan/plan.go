@@ -200,9 +200,13 @@ func (p *Run) needs(m made, s Stage) []Need {
 }
 
 // scored reports whether the reward model that the run trains scores completions in a stage: in training, and where
-// pass rates are measured and in the evaluations of the run's data if nothing else judges them.
+// pass rates are measured and in the evaluations of the run's data if nothing else judges them, and in evaluations
+// whose scorer it is.
 func (p *Run) scored(s Stage) bool {
 	c := &p.Config.Run
+	if s.Kind == config.EvalScore && c.Eval.Final.Scorer.Trained() && p.scoredByModel(stage.SuiteOf(s.Label)) {
+		return true
+	}
 	return c.Reward.Trained() && (s.Kind == config.Train || c.JudgesAlone() && p.Suite(s.Label) == nil)
 }
 
@@ -295,6 +299,15 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		maps.Copy(scored, p.prompts()) // rewards see the chat, and text without special tokens
 		scored["code of the reward"] = p.Code[config.Train].Digest
 	}
+	if p.scoredByModel(suite) {
+		maps.Copy(scored, p.External.Scorer)
+		maps.Copy(scored, p.prompts()) // it reads prompts, too
+		scored[stage.RolePrompts] = p.External.Settings
+		if s := p.suite(suite); s != nil && s.Examples != nil {
+			scored[stage.RoleExamples] = s.Examples.Digest
+		}
+		scored["code of the reward"] = p.Code[config.Train].Digest
+	}
 	p.add(m, Stage{Kind: config.EvalScore, Label: label, Outside: scored})
 }
 
@@ -320,6 +333,7 @@ func (p *Run) Params(i int) map[string]any {
 	}
 	delete(params, config.SuitesKey)
 	own := p.Suite(s.Label)
+	p.setScorer(params, s.Label)
 	p.setAsking(params, own)
 	switch {
 	case s.Kind == config.EvalScore && own != nil:
@@ -462,9 +476,13 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 
 // StageID returns the id of a stage, the same for a planned and a recorded one. It adds the label to the parameters of
 // id; preparation and the choice of problems have no numerics, because they work on text and shares of integers only.
+// Where the reward model of an evaluation lies does not count: its digest is an input.
 func StageID(id ident.Stage, label string) (ident.Digest, error) {
 	if label != "" {
 		id.Params["suite"] = label
+	}
+	if _, ok := id.Params[config.ScorerKey]; ok {
+		id.Params[config.ScorerKey] = "external"
 	}
 	if kind := config.Stage(id.Kind); kind == config.Prepare || kind == config.Select {
 		id.Numerics = ""
@@ -481,11 +499,18 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 		settings[stage.RoleExamples] = s.Examples.Digest.String()
 	}
 	if p.Config.Run.JudgesAlone() {
-		if p.Config.Run.Reward.Trained() { // the model is not there yet: what it learns from stands for it
-			maps.Copy(settings, p.Config.Params(config.RewardModel))
-			settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
+		if p.Config.Run.Reward.Trained() {
+			p.addLearned(settings)
 		}
 		for use, d := range p.External.Reward {
+			settings[use] = d.String()
+		}
+	}
+	if p.scoredByModel(stage.SuiteOf(label)) {
+		if p.Config.Run.Eval.Final.Scorer.Trained() {
+			p.addLearned(settings)
+		}
+		for use, d := range p.External.Scorer {
 			settings[use] = d.String()
 		}
 	}

@@ -38,6 +38,9 @@ type Plan struct {
 	Answers   *AnswerPlan       `json:"prefer_answers,omitempty"` // in place of Prefer
 	Rated     *RatedPlan        `json:"reward_model,omitempty"`
 	HeldOut   *RatedPlan        `json:"held_out,omitempty"` // pairs of reward_model.val
+	// Stepped and SteppedVal are in place of Rated and HeldOut where a reward model learns from steps.
+	Stepped    *SteppedPlan `json:"reward_model_steps,omitempty"`
+	SteppedVal *SteppedPlan `json:"held_out_steps,omitempty"`
 }
 
 // Plan describes the prompter.
@@ -50,6 +53,7 @@ func (p *Prompter) Plan() Plan {
 	plan.Calls, plan.SFT, plan.Prefer = callsPlan(p.tools), p.learns, p.prefers
 	plan.Answers, plan.Images = p.judged, p.shown
 	plan.Rated, plan.HeldOut = p.ratings, p.heldOut
+	plan.Stepped, plan.SteppedVal = p.stepped, p.steppedVal
 	plan.Tools, plan.NoTools = p.ToolsPlan()
 	plan.OwnTools, plan.LostTools = p.ownTools, p.lostTools
 	for _, id := range p.before {

@@ -48,9 +48,12 @@ type Prompter struct {
 	rates     config.RewardTraining
 	ratings   *RatedPlan // of the pairs that the plan read
 	heldOut   *RatedPlan
-	cache     *promptCache
-	images    *ImageReader // nil: the model reads text alone
-	unread    string       // what makes it read images, for errors; may be empty
+	// The same of answers in steps.
+	stepped, steppedVal *SteppedPlan
+
+	cache  *promptCache
+	images *ImageReader // nil: the model reads text alone
+	unread string       // what makes it read images, for errors; may be empty
 	// show returns the tokens of an image; nil: prompts repeat the pad.
 	show   func(rollout.Picture) (model.Image, error)
 	shown  *ImagePlan           // of the files that the plan read; nil: no images

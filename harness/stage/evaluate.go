@@ -29,6 +29,7 @@ type Evaluation struct {
 	Problems []rollout.Problem
 	Samples  []eval.Sample
 	Verdicts []rollout.Verdict // of Samples, in order
+	Scores   []rollout.Verdict // of Samples by a reward model, each in Reward; nil: there is none
 	Items    []eval.Item
 	Metrics  []eval.Metric
 	Ungraded int
@@ -254,6 +255,8 @@ type verdictLine struct {
 	Reason  string  `json:"reason"`
 	// Graders says, where there are several, which of them accept the answer.
 	Graders map[string]bool `json:"graders,omitempty"`
+	// Score is a reward model's; nil: it gave none.
+	Score *float64 `json:"score,omitempty"`
 }
 
 // scores is the scores blob: what comparisons and reports read.
@@ -289,6 +292,9 @@ func scoreSuite(ctx context.Context, e *Env, label string, in Inputs) (*Outcome,
 	}
 	if e.suiteOf(label) == nil && c.JudgesAlone() {
 		eval.Judged(ev.Items, ev.Problems, config.PromptsTask)
+	}
+	if err = e.scores(ctx, ev); err != nil {
+		return nil, err
 	}
 	// The seed of resampling comes from the resampled items.
 	seed := ident.Seed(0, "eval/bootstrap/"+in[RoleCompletions].String())
@@ -334,6 +340,14 @@ func (ev *Evaluation) accepts(i int) map[string]bool {
 	return m
 }
 
+// score returns the reward model's score of sample i; nil if it has none.
+func (ev *Evaluation) score(i int) *float64 {
+	if ev.Scores == nil || ev.Scores[i].Status != rollout.Graded {
+		return nil
+	}
+	return &ev.Scores[i].Reward
+}
+
 func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 	var b bytes.Buffer
 	for i, v := range ev.Verdicts {
@@ -342,7 +356,7 @@ func (e *Env) scored(ev *Evaluation) (*Outcome, error) {
 			ev.Ungraded++
 		}
 		line, err := json.Marshal(verdictLine{ev.Samples[i].ProblemID, ev.Samples[i].K, graded, v.Correct, v.Reward,
-			v.Answer, v.Reason, ev.accepts(i)})
+			v.Answer, v.Reason, ev.accepts(i), ev.score(i)})
 		if err != nil {
 			return nil, err
 		}

@@ -39,6 +39,7 @@ type External struct {
 	Settings     ident.Digest // the keys that prompts depend on
 	Prompter     *prompt.Prompter
 	Reward       map[string]ident.Digest // the program, template or model that scores in training, by use
+	Scorer       map[string]ident.Digest // the reward model that scores evaluations, likewise
 	Called       map[string]ident.Digest // what answers the policy's calls, by use
 	Vision       ident.Digest            // of a model of text and images: the tower and how it reads images
 	Images       bool                    // problems, conversations or preferences show images
@@ -94,6 +95,7 @@ func Externals(r *config.Resolved) (External, error) {
 	x.model(c, prompter, bad)
 	x.images(c, prompter, bad)
 	x.Reward = rewardDigests(c, prompter, bad)
+	x.Scorer = scorerDigests(c, prompter, bad)
 	x.Called = toolDigests(c, prompter, bad)
 	if errs != nil {
 		return x, errs
@@ -434,14 +436,7 @@ func preferredDigest[T any](c *config.Run, list []T, err error, p *prompt.Prompt
 // ratedDigest is conversationsDigest for a file of pairs of a reward model; held says that they are held-out ones.
 func ratedDigest(c *config.Run, file string, held bool, p *prompt.Prompter,
 	bad func(key, code, message, help string)) ident.Digest {
-	list, err := dataset.RatedPairs(file)
-	var d ident.Digest
-	if err == nil {
-		d, err = recordsDigest(list)
-	}
-	if err == nil && p != nil {
-		err = p.CheckRated(list, positions(c, p.Tokenizer.VocabSize()), held)
-	}
+	d, err := checkedRated(c, file, held, p)
 	var long *prompt.LongError
 	if held && err != nil && !errors.As(err, &long) {
 		bad("reward_model.val", config.CodeData, err.Error(), "")
@@ -449,6 +444,28 @@ func ratedDigest(c *config.Run, file string, held bool, p *prompt.Prompter,
 	}
 	tellExamples(err, "reward_model", bad)
 	return d
+}
+
+// checkedRated digests the rows of a file that a reward model learns from, and checks them unless p is nil.
+func checkedRated(c *config.Run, file string, held bool, p *prompt.Prompter) (d ident.Digest, err error) {
+	if c.RewardModel.OfSteps() {
+		list, err := dataset.LabelledSteps(file)
+		if err == nil {
+			d, err = recordsDigest(list)
+		}
+		if err == nil && p != nil {
+			err = p.CheckStepped(list, positions(c, p.Tokenizer.VocabSize()), held)
+		}
+		return d, err
+	}
+	list, err := dataset.RatedPairs(file)
+	if err == nil {
+		d, err = recordsDigest(list)
+	}
+	if err == nil && p != nil {
+		err = p.CheckRated(list, positions(c, p.Tokenizer.VocabSize()), held)
+	}
+	return d, err
 }
 
 // recordsDigest digests values as JSON.

@@ -360,9 +360,16 @@ func (p *preparation) putPairs() (Output, int, error) {
 	return putLines(p.Env, RolePairs, list)
 }
 
-// putRated returns a function that stores the pairs of a file for a reward model.
+// putRated returns a function that stores the pairs, or answers in steps, of a file for a reward model.
 func (e *Env) putRated(role, file string) func() (Output, int, error) {
 	return func() (Output, int, error) {
+		if e.run().RewardModel.OfSteps() {
+			list, err := dataset.LabelledSteps(file)
+			if err != nil {
+				return Output{}, 0, err
+			}
+			return putLines(e, role, list)
+		}
 		list, err := dataset.RatedPairs(file)
 		if err != nil {
 			return Output{}, 0, err

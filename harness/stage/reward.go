@@ -1,13 +1,16 @@
 package stage
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 
+	"exp/eval"
 	"exp/experiments/ident"
 	"exp/harness/answer"
 	"exp/harness/config"
@@ -92,11 +95,19 @@ func (e *Env) newRewardModel() (*reward.Model, error) {
 		return nil, err
 	}
 	o := reward.ModelOptions{Text: r.Reward.Text, End: r.Reward.End, Label: r.Reward.Label,
-		BatchTokens: r.Compute.MicroBatchTokens}
+		BatchTokens: r.Compute.MicroBatchTokens, Steps: stepsOf(&r.Reward, r.Reward.Separator)}
 	if own != nil {
-		o.Read = rewardChat(policy, own)
+		o.Read, o.ReadSteps = rewardChat(policy, own), rewardSteps(policy, own, r.Reward.Separator)
 	}
 	return reward.OpenModel(e.alone(), r.Reward.Weights, o)
+}
+
+// stepsOf returns how a process reward model reads completions; nil for a reward model that scores their ends.
+func stepsOf(r *config.Reward, separator string) *reward.Steps {
+	if r.Steps == "" || r.Steps == config.None {
+		return nil
+	}
+	return &reward.Steps{Score: r.Steps, Split: r.Split, Separator: separator}
 }
 
 func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
@@ -183,6 +194,9 @@ func classifierDigest(dir string) (ident.Digest, error) {
 		return ident.Digest{}, err
 	}
 	parts["config"] = string(arch)
+	if tokens, err := checkpoint.ClassifiesTokens(dir); err == nil && tokens {
+		parts["classifies"] = "tokens"
+	}
 	return ident.Hash("exp/reward-model/1", parts)
 }
 
@@ -201,4 +215,56 @@ func (e *Env) newAnswers(prompts *prompt.Prompter) (*answer.Writer, error) {
 	end, err := prompts.End()
 	return &answer.Writer{Task: dataset.TaskConfig(e.run()), Encode: prompts.Answer, Piece: prompts.Vocabulary().Piece,
 		End: end}, err
+}
+
+// scorerBlock begins the keys of the reward model that scores evaluations, whose names are otherwise those of
+// rewardBlock.
+const (
+	scorerBlock = "eval.final.scorer."
+	rewardBlock = "reward."
+)
+
+// scorerDigests is rewardDigests for the reward model that scores final evaluations; nil if there is none.
+func scorerDigests(c *config.Run, policy *prompt.Prompter,
+	bad func(key, code, message, help string)) map[string]ident.Digest {
+	if s := c.Eval.Final.Scorer; !s.Used() || s.Trained() {
+		return nil
+	}
+	x, add := digestsByUse("scorer/", bad)
+	rewardModelFiles(c.ScoredBy(), policy, func(key, use string, digest func() (ident.Digest, error)) {
+		add(scorerBlock+strings.TrimPrefix(key, rewardBlock), use, digest)
+	})
+	maps.DeleteFunc(x, func(_ string, d ident.Digest) bool { return d.IsZero() })
+	return x
+}
+
+// scores has the reward model of the configuration score the samples of an evaluation, and adds its scores to the
+// items. The reward model reads the prompts that the policy was asked.
+func (e *Env) scores(ctx context.Context, ev *Evaluation) error {
+	scorer := e.run().Eval.Final.Scorer
+	if !scorer.Used() || e.askingOf(ev.Label).Likelihood != "" {
+		return nil
+	}
+	asked, err := e.rendered(ev.Problems, ev.Label)
+	if err != nil {
+		return err
+	}
+	own := *e
+	own.Config = &config.Resolved{Run: *e.run().ScoredBy()}
+	m, err := own.newScorer(nil)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	list, err := eval.Score(ctx, reward.NewAlone(m, 0, nil), asked, ev.Samples,
+		eval.Scoring{Limit: e.notGradedLimit()})
+	if err == nil {
+		err = eval.CheckScores(ev.Samples, list)
+	}
+	if err != nil {
+		return err
+	}
+	eval.Rank(ev.Items, ev.Samples, ev.Verdicts, list, scorer.Vote)
+	ev.Scores = list
+	return nil
 }

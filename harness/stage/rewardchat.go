@@ -7,6 +7,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // plainRewardText is the default of reward.text.
@@ -40,6 +41,19 @@ func rewardChat(policy, own *prompt.Prompter) func(p *rollout.Problem, response 
 		asked, tools := policy.Chat(q)
 		list := append(rollout.WithoutImages(asked), rollout.Message{Role: "assistant", Content: response})
 		return own.EncodeChat(list, tools, false)
+	}
+}
+
+// rewardSteps returns the ids of a chat up to where the assistant speaks, and of the steps of its answer.
+func rewardSteps(policy, own *prompt.Prompter, separator string) func(*rollout.Problem, []string) ([]int32, []int,
+	error) {
+	return func(q *rollout.Problem, steps []string) ([]int32, []int, error) {
+		asked, tools := policy.Chat(q)
+		ids, err := own.EncodeChat(rollout.WithoutImages(asked), tools, true)
+		if err != nil {
+			return nil, nil, err
+		}
+		return tokenizer.Steps(own.Tokenizer, ids, steps, separator)
 	}
 }
 

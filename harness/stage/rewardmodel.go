@@ -15,6 +15,7 @@ import (
 	"exp/train/reward"
 	"exp/train/rl"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // RewardModelDir is the folder of the reward model that a run trained within the run's directory, and begins the
@@ -25,6 +26,9 @@ const RewardModelDir = "reward_model"
 // does not depend on the run's seed, so all runs with the same upstream configuration share its result.
 func trainRewardModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	c := e.run()
+	if c.RewardModel.OfSteps() {
+		return trainStepModel(ctx, e, in)
+	}
 	parts := train.RewardModelParts{Backend: e.Backend, Seed: seedFunc(c.RewardModel.Seed), Ranks: e.Ranks,
 		Tensor: Everyone(c, e.group().Size()).Tensor}
 	counts, err := e.ratedPairs(ctx, in, &parts)
@@ -53,15 +57,7 @@ func trainRewardModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) 
 		m.Close()
 	})
 	defer free()
-	x.put = func(t learns) (o Output, err error) {
-		if heads.Adapters == nil {
-			o, err = e.putLearned(t)
-		} else {
-			o, err = e.putFolded(in, t, m.Config, heads, free)
-		}
-		o.Role = RoleScorer
-		return o, err
-	}
+	x.put = func(t learns) (Output, error) { return e.putScorer(in, t, m, free) }
 	last, outputs, err := x.run(ctx, t)
 	if err != nil || outputs == nil {
 		return nil, err
@@ -73,6 +69,17 @@ func trainRewardModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) 
 		facts = append(facts, fact("accuracy", last["rm/accuracy"]))
 	}
 	return &Outcome{Outputs: outputs, Summary: last, Facts: facts}, nil
+}
+
+// putScorer stores the reward model m that t has learned. free frees both.
+func (e *Env) putScorer(in Inputs, t learns, m *model.Model, free func()) (o Output, err error) {
+	if m.Heads.Adapters == nil {
+		o, err = e.putLearned(t)
+	} else {
+		o, err = e.putFolded(in, t, m.Config, m.Heads, free)
+	}
+	o.Role = RoleScorer
+	return o, err
 }
 
 // rewardModelHeads returns the heads of the reward model that the run trains.
@@ -252,7 +259,16 @@ func (e *Env) newTrainedScorer() (reward.Scorer, error) {
 		m.Close()
 		return nil, err
 	}
+	separator := e.run().RewardModel.Separator
 	return reward.NewModel(e.alone(), m, reward.ModelOptions{BatchTokens: e.run().Compute.MicroBatchTokens,
+		Steps: stepsOf(&e.run().Reward, separator),
+		ReadSteps: func(q *rollout.Problem, steps []string) ([]int32, []int, error) {
+			asked, err := p.AskedOf(q, reward.Concatenation(q))
+			if err != nil {
+				return nil, nil, err
+			}
+			return tokenizer.Steps(p.Tokenizer, asked, steps, separator)
+		},
 		Read: func(q *rollout.Problem, response string) ([]int32, error) {
 			if !p.Chats() {
 				return p.RatedText(reward.Concatenation(q) + response)
@@ -269,4 +285,111 @@ func trainedRewardNote(_ *config.Run, x External) string {
 		return "the run's own reward model reads the whole chat, formatted by the run's chat template"
 	}
 	return "the run's own reward model reads plain text: prompt, response and an end token"
+}
+
+// trainStepModel is trainRewardModel for labelled steps of answers.
+func trainStepModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
+	c := e.run()
+	parts := train.StepModelParts{Backend: e.Backend, Seed: seedFunc(c.RewardModel.Seed), Ranks: e.Ranks,
+		Tensor: Everyone(c, e.group().Size()).Tensor}
+	counts, err := e.steppedAnswers(ctx, in, &parts)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := e.rewardModelHeads()
+	if err != nil {
+		return nil, err
+	}
+	m, err := e.startModel(in, heads, seedFunc(c.RewardModel.Seed))
+	if err != nil {
+		return nil, err
+	}
+	conf := StepModelConfig(c)
+	conf.Offload = e.Offload
+	x := tuning{e: e, kind: config.RewardModel, counts: counts}
+	parts.Model, parts.Recorder = m, recorder(x.record)
+	t, err := train.NewStepModel(conf, parts)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	free := sync.OnceFunc(func() {
+		t.Close()
+		m.Close()
+	})
+	defer free()
+	x.put = func(t learns) (Output, error) { return e.putScorer(in, t, m, free) }
+	last, outputs, err := x.run(ctx, t)
+	if err != nil || outputs == nil {
+		return nil, err
+	}
+	facts := metrics(fact("steps", float64(c.RewardModel.Steps)), fact("loss", last["rm/step_loss"]))
+	if held, ok := last["rm/val_step_accuracy"]; ok {
+		facts = append(facts, fact("held-out accuracy", held))
+	} else {
+		facts = append(facts, fact("accuracy", last["rm/step_accuracy"]))
+	}
+	return &Outcome{Outputs: outputs, Summary: last, Facts: facts}, nil
+}
+
+// steppedAnswers sets the answers that the stage learns from, and those that it is validated on. It returns counts for
+// its summary.
+func (e *Env) steppedAnswers(ctx context.Context, in Inputs, parts *train.StepModelParts) (map[string]float64, error) {
+	counts := map[string]float64{}
+	for _, file := range []struct {
+		role, key, prefix string
+		list              *[]train.SteppedAnswer
+		last              bool // only the last step's label counts
+	}{
+		{RoleRated, "reward_model.source", "", &parts.Answers, e.run().RewardModel.LastStepOnly},
+		{RoleRatedVal, "reward_model.val", "val_", &parts.HeldOut, false},
+	} {
+		if _, ok := in[file.role]; !ok {
+			continue
+		}
+		prompts, err := e.prompter()
+		if err != nil {
+			return nil, err
+		}
+		read, err := linesOf[layout.Stepwise](e, in, file.role)
+		if err != nil {
+			return nil, err
+		}
+		answers, plan, err := prompts.SteppedAnswers(ctx, read)
+		if err != nil {
+			return nil, err
+		}
+		for i, x := range answers {
+			if x == nil {
+				continue
+			}
+			a := train.SteppedAnswer{ID: read[i].Asked.ID, Prompt: x.Prompt, Tokens: x.Tokens}
+			for k, right := range read[i].Labels {
+				if right != nil && (!file.last || k == len(x.Ends)-1) {
+					a.Ends, a.Right = append(a.Ends, x.Ends[k]), append(a.Right, *right)
+				}
+			}
+			if len(a.Ends) > 0 {
+				*file.list = append(*file.list, a)
+			}
+		}
+		if left := plan.LeftOut(); left != "" {
+			e.event("answers-left-out", "%s: %s", file.key, &plan)
+		}
+		for name, n := range map[string]int{"answers": plan.Answers, "tokens": plan.Tokens, "labels": plan.Steps,
+			"right": plan.Right, "unlabelled": plan.Unlabelled, "long": plan.Long} {
+			counts[file.prefix+name] = float64(n)
+		}
+	}
+	return counts, nil
+}
+
+// StepModelConfig returns the settings of training a process reward model.
+func StepModelConfig(c *config.Run) train.StepModelConfig {
+	r := c.RewardModel
+	return train.StepModelConfig{
+		Steps: r.Steps, AnswersPerStep: r.AnswersPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(r.Optim, r.Steps),
+		ValidateEvery: r.ValEvery,
+	}
 }

@@ -62,7 +62,7 @@ func (c *comparison) aggregate() {
 	var tables []*table
 	samples := 0
 	for i := range c.tables {
-		if t := c.tables[i]; len(t.panels) > 0 && t.panels[0].def.Name == passName(1) {
+		if t := c.tables[i]; len(t.panels) > 0 && t.panels[0].def.Name == defaultMetric {
 			names, tables = append(names, c.suites[i].name), append(tables, t)
 			samples = max(samples, c.result.Suites[i].Samples)
 		}

@@ -1,8 +1,9 @@
 package compare
 
 import (
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"exp/eval"
 	"exp/harness/metric"
@@ -22,17 +23,18 @@ type scores struct {
 func defaultTests(largest int) []string {
 	var tests []string
 	for _, m := range metric.ShownIn(metric.Tested) {
-		switch {
-		case m.Name != "pass@K":
+		switch family, ok := strings.CutSuffix(m.Name, "K"); {
+		case !ok || !strings.HasSuffix(family, "@"):
 			tests = append(tests, m.Name)
 		case largest > 1:
-			tests = append(tests, passName(largest))
+			tests = append(tests, nameAt(family, largest))
 		}
 	}
 	return tests
 }
 
-func passName(k int) string { return fmt.Sprintf("pass@%d", k) }
+// nameAt returns the name of a metric of a family, such as metric.PassAt.
+func nameAt(family string, k int) string { return family + strconv.Itoa(k) }
 
 // overSolved holds the metrics that are means over the problems a run solved. These
 // differ between runs, so the comparison is over runs instead of problems.

@@ -227,7 +227,7 @@ func (c *comparison) curves(s *Suite, ks []int) []Curve {
 	for a := range c.arms {
 		curves[a] = Curve{Arm: a, Points: []Point{}}
 		for _, k := range ks {
-			if m := s.Metric(passName(k)); m != nil {
+			if m := s.Metric(nameAt(metric.PassAt, k)); m != nil {
 				e := &m.Arms[a]
 				curves[a].Points = append(curves[a].Points,
 					Point{K: k, Mean: e.Mean, Interval: e.Interval, Start: e.Start})

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -8,11 +9,12 @@ import (
 	"exp/experiments/quantity"
 )
 
-// PassK is pass@k, the chance that at least one of k samples is right, against k
+// PassK is pass@k, the chance that at least one of k samples is right, or another value of k samples, against k
 // on an axis of base 2, with a band per arm.
 type PassK struct {
 	Head
 	Arms     []PassKArm
+	Label    string       // of the values; "": pass@k
 	Problems int          // in the suite; 0: not said
 	Samples  int          // per problem, n ≥ k; 0: not said
 	Interval string       // what Lo and Hi are, e.g. "95 % cluster bootstrap over problems"
@@ -58,7 +60,7 @@ func (f PassK) Draw() (Figure, error) {
 	c := lineChart{
 		title: f.Title,
 		x:     Axis{Label: "k, samples per problem", Log: true},
-		y:     Axis{Label: "pass@k", Unit: "share of problems", Share: true},
+		y:     Axis{Label: cmp.Or(f.Label, "pass@k"), Unit: "share of problems", Share: true},
 		padX:  0.02,
 	}
 	data := passKData{Interval: f.Interval, Problems: f.Problems, Samples: f.Samples, Arms: []passKLine{}}
@@ -94,7 +96,7 @@ func (f PassK) Draw() (Figure, error) {
 		}
 	}
 	if c.empty() {
-		return Figure{}, f.noData("no arm has a finite pass@k")
+		return Figure{}, f.noData("no arm has a finite " + cmp.Or(f.Label, "pass@k"))
 	}
 	return f.render(picture{
 		caption: f.caption(c),

@@ -17,8 +17,12 @@ type ModelOptions struct {
 	End  bool   // the tokenizer's first end token follows Text
 	// Read returns the ids of a problem and a response, such as of a whole chat rendered by the model's own template;
 	// nil: the model reads Text.
-	Read  func(p *rollout.Problem, response string) ([]int32, error)
-	Label int // row of score.weight that gives the reward; 0 if it has only one
+	Read func(p *rollout.Problem, response string) ([]int32, error)
+	// Steps scores answers step by step; nil: the reward is the score at the end. ReadSteps is then in Read's place:
+	// it returns the ids of a problem and steps, and the place of the last one of each.
+	Steps     *Steps
+	ReadSteps func(p *rollout.Problem, steps []string) (ids []int32, ends []int, err error)
+	Label     int // row of score.weight that gives the reward; 0 if it has only one
 	// BatchTokens bounds a forward pass; it changes no bit of a score.
 	BatchTokens int
 }
@@ -28,7 +32,8 @@ type ModelOptions struct {
 //
 //	r = score.weight[label] · h,    h the final hidden state at the last token
 //
-// as in Qwen2ForSequenceClassification and similar classes for a sequence without padding.
+// as in Qwen2ForSequenceClassification and similar classes for a sequence without padding; or, of a process reward
+// model (ModelOptions.Steps), what the scores at the last tokens of the steps come to.
 // The tokenizer of the model's own folder encodes texts, without special tokens.
 type Model struct {
 	opt   ModelOptions
@@ -87,23 +92,23 @@ func (r *Model) Close() error {
 // has characters unknown to the tokenizer.
 func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error) {
 	scores := make([]Score, len(items))
-	var seqs [][]int32
+	var seqs []text
 	var of []int // item of each sequence
 	var lengths []int
 	for i, it := range items {
-		ids, err := r.encode(it)
+		x, err := r.encode(it)
 		switch {
 		case err != nil:
 			scores[i].Reason = fmt.Sprintf("the reward model: %v", err)
 			continue
-		case len(ids) == 0:
+		case len(x.ids) == 0:
 			scores[i].Reason = "the reward model: no text"
 			continue
-		case len(ids) > r.limit:
-			scores[i].Reason = fmt.Sprintf("the reward model: %d tokens exceed its limit of %d", len(ids), r.limit)
+		case len(x.ids) > r.limit:
+			scores[i].Reason = fmt.Sprintf("the reward model: %d tokens exceed its limit of %d", len(x.ids), r.limit)
 			continue
 		}
-		seqs, of, lengths = append(seqs, ids), append(of, i), append(lengths, len(ids)+1)
+		seqs, of, lengths = append(seqs, x), append(of, i), append(lengths, len(x.ids)+1)
 	}
 	start := 0
 	for _, end := range rollout.MicroBatches(lengths, r.opt.BatchTokens) {
@@ -115,34 +120,38 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 			return nil, err
 		}
 		for k, v := range values {
-			scores[of[start+k]] = Score{Graded: true, Value: float64(v)}
+			scores[of[start+k]] = Score{Graded: true, Value: v}
 		}
 		start = end
 	}
 	return scores, nil
 }
 
-// encode returns the ids for the model.
-func (r *Model) encode(it rollout.Item) ([]int32, error) {
-	if r.opt.Read != nil {
-		return r.opt.Read(it.Problem, it.Completion.Text)
+// encode returns what the model reads of an item.
+func (r *Model) encode(it rollout.Item) (x text, err error) {
+	switch {
+	case r.opt.Steps != nil:
+		return r.encodeSteps(it)
+	case r.opt.Read != nil:
+		x.ids, err = r.opt.Read(it.Problem, it.Completion.Text)
+	default:
+		x.ids, err = r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
+		if err == nil && r.opt.End {
+			x.ids = append(x.ids, r.tok.EndIDs()[0])
+		}
 	}
-	ids, err := r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
-	if err == nil && r.opt.End {
-		ids = append(ids, r.tok.EndIDs()[0])
-	}
-	return ids, err
+	x.ends = []int{len(x.ids) - 1}
+	return x, err
 }
 
-// forward returns the value at the last token of each sequence. The engine scores the
-// position before each completion token, so every sequence gets an extra token, a target
-// that is not computed.
-func (r *Model) forward(seqs [][]int32) ([]float32, error) {
+// forward returns the score of each sequence. The engine scores the position before each completion token, so every
+// sequence gets an extra token, a target that is not computed; its prompt ends at the first scored token.
+func (r *Model) forward(seqs []text) ([]float64, error) {
 	b := model.Batch{Offsets: []int32{0}}
 	for _, s := range seqs {
-		b.Tokens = append(append(b.Tokens, s...), 0)
+		b.Tokens = append(append(b.Tokens, s.ids...), 0)
 		b.Offsets = append(b.Offsets, int32(len(b.Tokens)))
-		b.Prompt = append(b.Prompt, int32(len(s)))
+		b.Prompt = append(b.Prompt, int32(s.ends[0]+1))
 	}
 	if err := r.reserve(len(b.Tokens), len(seqs)); err != nil {
 		return nil, err
@@ -150,9 +159,20 @@ func (r *Model) forward(seqs [][]int32) ([]float32, error) {
 	r.ws.Load(b)
 	r.model.Forward(r.ws)
 	r.model.Values(r.ws)
-	out := make([]float32, len(seqs))
-	r.be.Copy(kernels.Host(out), r.ws.Value())
+	values := make([]float32, r.ws.Rows())
+	r.be.Copy(kernels.Host(values), r.ws.Value())
 	r.be.Sync()
+	out := make([]float64, len(seqs))
+	for i, s := range seqs {
+		var scores []float32
+		for _, end := range s.ends {
+			scores = append(scores, values[end-s.ends[0]])
+		}
+		values = values[len(s.ids)-s.ends[0]:]
+		if out[i] = float64(scores[0]); r.opt.Steps != nil {
+			out[i] = r.opt.Steps.score(scores)
+		}
+	}
 	return out, nil
 }
 

@@ -23,6 +23,7 @@ import (
 type tiny struct {
 	arch   string
 	labels int
+	tokens bool // it classifies tokens
 	w      map[string][]float64
 	shape  map[string][]int
 }
@@ -99,7 +100,11 @@ func (m *tiny) write(t *testing.T) string {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(map[string]any{"architectures": []string{m.arch + "ForSequenceClassification"}, "model_type": strings.ToLower(m.arch),
+	class := "ForSequenceClassification"
+	if m.tokens {
+		class = "ForTokenClassification"
+	}
+	raw, err := json.Marshal(map[string]any{"architectures": []string{m.arch + class}, "model_type": strings.ToLower(m.arch),
 		"vocab_size": tinyVocab, "hidden_size": tinyWidth, "num_hidden_layers": tinyLayers, "num_attention_heads": tinyHeads,
 		"num_key_value_heads": 1, "head_dim": tinyHead, "intermediate_size": tinyFFN, "rope_theta": tinyTheta, "rms_norm_eps": tinyEps,
 		"max_position_embeddings": 24, "tie_word_embeddings": true, "pad_token_id": 0})
@@ -297,7 +302,7 @@ func TestOpenModelRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"architectures": ["Qwen2ForCausalLM"]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenModel(be, dir, o); err == nil || !strings.Contains(err.Error(), "not one name that ends in ForSequenceClassification") {
+	if _, err := OpenModel(be, dir, o); err == nil || !strings.Contains(err.Error(), "not one name that ends in ForSequenceClassification or ForTokenClassification") {
 		t.Errorf("a language model: got %v", err)
 	}
 }

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"maps"
+
+	"exp/harness/config"
+	"exp/harness/stage"
+)
+
+// scorerBlock begins the keys of the reward model that scores completions.
+const scorerBlock = "eval.final.scorer."
+
+// scoredByModel reports whether a reward model scores the completions of a suite.
+func (p *Run) scoredByModel(suite string) bool {
+	c := &p.Config.Run
+	own := p.suite(suite)
+	return c.Eval.Final.Scorer.Used() && (own == nil || own.AskingOf(c).Likelihood == "")
+}
+
+// setScorer adds to the settings that score a label's completions where its reward model lies, to find it again, and
+// the prompt of a benchmark, which it reads.
+func (p *Run) setScorer(settings map[string]any, label string) {
+	if _, ok := settings[config.ScorerKey]; !ok || !p.scoredByModel(stage.SuiteOf(label)) {
+		return
+	}
+	settings[config.ScorerKey], _ = p.Config.Value(config.ScorerKey)
+	if p.Suite(label) != nil {
+		settings["eval.final.prompt"] = p.Config.Run.Eval.Final.Prompt
+	}
+}
+
+// addLearned adds what the run's reward model learns from to settings. It stands for the model, which is not there
+// yet.
+func (p *Run) addLearned(settings map[string]any) {
+	maps.Copy(settings, p.Config.Params(config.RewardModel))
+	settings[stage.RoleRated] = p.External.Data[stage.RoleRated].String()
+}

@@ -1,0 +1,84 @@
+package reward
+
+import (
+	"math"
+	"strings"
+
+	"exp/train/rollout"
+	"exp/train/tokenizer"
+)
+
+// How the probabilities that steps are right become the score of their answer.
+const (
+	StepsMin     = "min"
+	StepsProduct = "product"
+	StepsLast    = "last"
+	StepsMean    = "mean"
+)
+
+// StepsWords lists them.
+func StepsWords() []string { return []string{StepsMin, StepsProduct, StepsLast, StepsMean} }
+
+// Steps says how a process reward model reads an answer: step by step, with a separator behind each. A step's score at
+// the separator's last token is the logit that it is right.
+type Steps struct {
+	Score     string // of StepsWords: the answer's score is this of σ(score of step)
+	Split     string // separates the steps in an answer
+	Separator string // what the model reads behind each
+}
+
+// of cuts an answer into its steps. Those of white space alone are left out; an answer without others is one step.
+func (s *Steps) of(answer string) []string {
+	var list []string
+	for step := range strings.SplitSeq(answer, s.Split) {
+		if strings.TrimSpace(step) != "" {
+			list = append(list, step)
+		}
+	}
+	if list == nil {
+		return []string{answer}
+	}
+	return list
+}
+
+// score returns the score of an answer whose steps have these scores, at least one.
+func (s *Steps) score(scores []float32) float64 {
+	least, product, sum, last := 1.0, 1.0, 0.0, 0.0
+	for _, z := range scores {
+		last = 1 / (1 + math.Exp(-float64(z)))
+		least, product, sum = min(least, last), product*last, sum+last
+	}
+	switch s.Score {
+	case StepsMin:
+		return least
+	case StepsProduct:
+		return product
+	case StepsLast:
+		return last
+	case StepsMean:
+		return sum / float64(len(scores))
+	}
+	panic("reward: unknown score of steps " + s.Score)
+}
+
+// text is what a reward model reads of an answer: its tokens, and the places of those whose states are scored, rising.
+type text struct {
+	ids  []int32
+	ends []int
+}
+
+// encodeSteps returns what the model reads of an answer in steps.
+func (r *Model) encodeSteps(it rollout.Item) (x text, err error) {
+	s := r.opt.Steps
+	steps := s.of(it.Completion.Text)
+	if r.opt.ReadSteps != nil {
+		x.ids, x.ends, err = r.opt.ReadSteps(it.Problem, steps)
+		return x, err
+	}
+	before, _, _ := strings.Cut(r.opt.Text, "{response}")
+	asked, err := r.tok.Encode(strings.ReplaceAll(before, "{prompt}", Concatenation(it.Problem)), tokenizer.Options{})
+	if err == nil {
+		x.ids, x.ends, err = tokenizer.Steps(r.tok, asked, steps, s.Separator)
+	}
+	return x, err
+}
