@@ -7,12 +7,16 @@ import "math/bits"
 // as 1, 2, 3", SC'11). It is stateless: equal arguments give equal words. A sample
 // uses its token position as the counter, so it does not depend on the other samples.
 func Philox(key [2]uint32, ctr [4]uint32) [4]uint32 {
+	a, b, c, d := PhiloxWords(key[0], key[1], ctr[0], ctr[1], ctr[2], ctr[3])
+	return [4]uint32{a, b, c, d}
+}
+
+// PhiloxWords is Philox for loops that draw much: unlike arrays, Go passes words in registers.
+func PhiloxWords(k0, k1, a, b, c, d uint32) (uint32, uint32, uint32, uint32) {
 	const (
 		m0, m1 = 0xD2511F53, 0xCD9E8D57 // multipliers
 		w0, w1 = 0x9E3779B9, 0xBB67AE85 // key schedule: golden ratio, sqrt(3)-1
 	)
-	a, b, c, d := ctr[0], ctr[1], ctr[2], ctr[3]
-	k0, k1 := key[0], key[1]
 	for range 10 {
 		hi0, lo0 := bits.Mul32(m0, a)
 		hi1, lo1 := bits.Mul32(m1, c)
@@ -20,7 +24,7 @@ func Philox(key [2]uint32, ctr [4]uint32) [4]uint32 {
 		k0 += w0
 		k1 += w1
 	}
-	return [4]uint32{a, b, c, d}
+	return a, b, c, d
 }
 
 // PhiloxKey splits a 64-bit seed into a key.

@@ -145,10 +145,10 @@ func TestArchitectureRules(t *testing.T) {
 		{"eval trains", "eval/b.go", "package eval\nimport \"exp/train\"", []string{"eval/b.go: imports exp/train: eval imports only train/rollout from train"}},
 		{"the grader looks up", "eval/grade/latex/b.go", "// Package latex reads.\npackage latex\nimport \"exp/eval/grade/extract\"",
 			[]string{"eval/grade/latex/b.go: imports exp/eval/grade/extract: " +
-				"the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
+				"the grader's parts import lower ones only: pattern <- formula, wording <- latex <- extract <- grade"}},
 		{"the grader looks out", "eval/grade/b.go", "// Package grade decides.\npackage grade\nimport \"exp/eval/stat\"",
 			[]string{"eval/grade/b.go: imports exp/eval/stat: " +
-				"the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"}},
+				"the grader's parts import lower ones only: pattern <- formula, wording <- latex <- extract <- grade"}},
 		{"a command grades", "cmd/x/b.go", "package main\nimport \"exp/eval/grade\"",
 			[]string{"cmd/x/b.go: imports exp/eval/grade: commands grade through eval/answers, eval/task and harness"}},
 		{"reports train", "reports/b.go", "package reports\nimport \"exp/train/rl\"", []string{"reports/b.go: imports exp/train/rl: reports read experiments, eval, eval/stat, harness/config and harness/metric, nothing that trains"}},

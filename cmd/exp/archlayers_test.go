@@ -33,7 +33,7 @@ func rank(layer string) int {
 // graderRank orders the parts of the grader of mathematics; each imports lower ones and nothing else of ours. It is
 // -1 for other folders.
 func graderRank(dir string) int {
-	order := [][]string{{"formula", "wording"}, {"latex"}, {"extract"}, {"."}}
+	order := [][]string{{"pattern"}, {"formula", "wording"}, {"latex"}, {"extract"}, {"."}}
 	return slices.IndexFunc(order, func(same []string) bool {
 		return slices.ContainsFunc(same, func(part string) bool { return path.Join("eval/grade", part) == dir })
 	})
@@ -59,7 +59,7 @@ func forbidden(from, to string) string {
 		}
 	case graderRank(from) >= 0:
 		if n := graderRank(to); n < 0 || n >= graderRank(from) {
-			return "the grader's parts import lower ones only: formula, wording <- latex <- extract <- grade"
+			return "the grader's parts import lower ones only: pattern <- formula, wording <- latex <- extract <- grade"
 		}
 	case within(from, "cmd/exp/cli"):
 		if !slices.Contains([]string{"cmd/exp/cli", "cmd/exp/term", "experiments/quantity", "experiments/spelling", "experiments/store"}, to) {

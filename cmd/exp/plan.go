@@ -122,11 +122,8 @@ func writePlans(w io.Writer, list []preview.Run) error {
 	return nil
 }
 
-// writePlan says how prompts are built and what ends completions.
-func writePlan(w io.Writer, p *prompt.Plan) {
-	say := func(name, format string, args ...any) {
-		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
-	}
+// longPrompts says what becomes of prompts that are too long.
+func longPrompts(p *prompt.Plan) string {
 	cut := map[string]string{"error": "are an error", "left": "are cut on the left", "right": "are cut on the right",
 		"middle": "are cut in the middle"}
 	long := cut[p.Truncate]
@@ -135,6 +132,14 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	}
 	if of := cut[p.Suites]; of != "" && of != long {
 		long += "; of suites, they " + of
+	}
+	return long
+}
+
+// writePlan says how prompts are built and what ends completions.
+func writePlan(w io.Writer, p *prompt.Plan) {
+	say := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "  %-8s %s\n", name, term.Clean(fmt.Sprintf(format, args...)))
 	}
 	if p.Template == "" {
 		say("prompts", "plain text: %s", p.Plain)
@@ -163,7 +168,7 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	if p.Escape {
 		say("", "special tokens spelled out in problems stay plain text")
 	}
-	say("", "a vocabulary of %d; prompts of more than %d tokens %s", p.Tokens, p.Limit, long)
+	say("", "a vocabulary of %d; prompts of more than %d tokens %s", p.Tokens, p.Limit, longPrompts(p))
 	if len(p.Stops) == 0 {
 		say("stop ids", "none: completions run to their maximum length; set rollout.stop_ids")
 	} else {

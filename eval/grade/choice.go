@@ -2,11 +2,11 @@ package grade
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/extract"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -63,17 +63,17 @@ func choices(gold, prediction string) (result, bool) {
 }
 
 // lowerLetter matches a letter in lower case, perhaps with the brackets of a choice.
-var lowerLetter = regexp.MustCompile(`^\(?([a-j])\)?$`)
+var lowerLetter = pattern.New(`^\(?([a-j])\)?$`)
 
 // explainedLetter matches a letter and its explanation: B (Paris), B – Paris, B, Paris.
-var explainedLetter = regexp.MustCompile(`^\(?([A-J])\)? ?` +
+var explainedLetter = pattern.New(`^\(?([A-J])\)? ?` +
 	`(?:\(((?:[A-Z0-9$\\-]|i\.e)[^()]+)\)|(?: [–—-] |—)([A-Za-z][a-z]{2,}.*)|, ?([A-Z][a-z].*))$`)
 
 // otherLetter matches another letter in such an explanation.
-var otherLetter = regexp.MustCompile(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
+var otherLetter = pattern.New(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 
 // namesChoice matches what a letter after "is" is: the correct option is B.
-var namesChoice = regexp.MustCompile(`(?i)^(?:[a-z]+,? )?(?:the |our |my )?(?:[a-z]+ )?(?:option|choice|answer|letter)$`)
+var namesChoice = pattern.New(`(?i)^(?:[a-z]+,? )?(?:the |our |my )?(?:[a-z]+ )?(?:option|choice|answer|letter)$`)
 
 // lettersIn returns the letters of A, B, D or A and B, sorted; nil if s is anything else.
 func lettersIn(s string) []string {

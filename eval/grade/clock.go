@@ -1,10 +1,10 @@
 package grade
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -47,9 +47,9 @@ func clock(s string) (minutes int, half, ok bool) {
 
 var (
 	// withZero matches a time that cannot be a ratio.
-	withZero = regexp.MustCompile(`^[0-9]{1,2}:0[0-9]$`)
+	withZero = pattern.New(`^[0-9]{1,2}:0[0-9]$`)
 	// shortRatio matches a ratio that cannot be a time.
-	shortRatio = regexp.MustCompile(`^[0-9]{1,2}:[0-9]$`)
+	shortRatio = pattern.New(`^[0-9]{1,2}:[0-9]$`)
 )
 
 // clocks compares times of day if at least one says a.m. or p.m.

@@ -1,23 +1,23 @@
 package grade
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 )
 
 // Answers that are functions, and pairs in words.
 
 // quantified matches a function and the words that say for which arguments it holds: f(x) = x for all real x.
-var quantified = regexp.MustCompile(`^(\$?[a-zA-Z](?:_\{?|\()([a-z])(?:\)|\}?) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*` +
+var quantified = pattern.New(`^(\$?[a-zA-Z](?:_\{?|\()([a-z])(?:\)|\}?) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*` +
 	`(?:\\forall *|(?:\\text\{ *,? *)?for (?:all|any|every|each)(?: (?:real|positive|non-?negative|natural|rational))?` +
 	`(?: numbers?| integers?| reals?)? *\}? *\$?)([a-z])\$?` +
 	`(?: *(?:\\in|∈) *(?:\\mathbb ?\{?[RQZN]\}?|[ℝℚℤℕ])(?:[\^_]\{?(?:\+|> ?0|\\ge 0|\\geq 0)\}?)?)?[.) $]*$`)
 
 // declared matches a function and the words that call a letter of it a constant: f(x) = cx for some constant c.
-var declared = regexp.MustCompile(`^(\$?[a-zA-Z]\([a-z]\) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*(?:\\text\{ *,? *)?` +
+var declared = pattern.New(`^(\$?[a-zA-Z]\([a-z]\) ?=.*?)(?:[,;~ $(]|\\[ ,;]|\\q?quad)*(?:\\text\{ *,? *)?` +
 	`(?:for (?:some|any|every|all)|where|with)(?: an?| any| some)?(?:(?: arbitrary| real| fixed)* ` +
 	`(?:constant|number)s? *\}? *\$?([a-zA-Z])\$?|` +
 	` *\}? *\$?([a-zA-Z])\$?(?: *\\text\{)? *(?:is (?:an? |any )?(?:arbitrary |real |fixed )*(?:constant|number) *\}?|` +
@@ -115,9 +115,9 @@ func (c *comparer) sameConstantPair(given []string, g, p *formula.Expr) result {
 }
 
 var (
-	eitherPair = regexp.MustCompile(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *or *\}|\bor\b|;)(?: |\\[ ,;]|\\q?quad)*`)
-	bothValues = regexp.MustCompile(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *and *\}|\band\b)(?: |\\[ ,;]|\\q?quad)*`)
-	namedValue = regexp.MustCompile(`^ *([a-z]) *= *([^=,]+?) *$`)
+	eitherPair = pattern.New(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *or *\}|\bor\b|;)(?: |\\[ ,;]|\\q?quad)*`)
+	bothValues = pattern.New(`(?: |\\[ ,;]|\\q?quad)*(?:\\(?:text|mbox)\{ *and *\}|\band\b)(?: |\\[ ,;]|\\q?quad)*`)
+	namedValue = pattern.New(`^ *([a-z]) *= *([^=,]+?) *$`)
 )
 
 // pairsInWords writes x = 1, y = 2 or x = 2, y = 1 as (1, 2), (2, 1), in the order of the names.

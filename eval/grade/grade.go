@@ -26,7 +26,6 @@
 package grade
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -34,6 +33,7 @@ import (
 	"exp/eval/grade/extract"
 	"exp/eval/grade/formula"
 	"exp/eval/grade/latex"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -92,7 +92,7 @@ func Answer(gold, prediction string) Verdict {
 }
 
 // wordsInSentence matches a sentence without values.
-var wordsInSentence = regexp.MustCompile(`^[A-Z][A-Za-z' -]* (?:is|are|was|were|falls) [A-Za-z' -]+\.$`)
+var wordsInSentence = pattern.New(`^[A-Z][A-Za-z' -]* (?:is|are|was|were|falls) [A-Za-z' -]+\.$`)
 
 // Response finds the final answer in a whole response and compares it with gold.
 func Response(gold, response string) Verdict {
@@ -138,18 +138,18 @@ func compare(gold string, p extract.Found) Verdict {
 }
 
 // congruence matches a congruence with its modulus, which belongs to the sign and not to the value.
-var congruence = regexp.MustCompile(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad *)?` +
+var congruence = pattern.New(`(?s)^(.*(?:\\equiv|≡).*?)[ ,]*(?:\\q?quad *)?` +
 	`(?:\\pmod *(?:\{[^{}]*\}|[0-9]+)|\((?:\\text\{)?mod[ }][^()]*\))([ $.]*)$`)
 
 // lastStep matches the last step of a calculation.
-var lastStep = regexp.MustCompile(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
+var lastStep = pattern.New(`(?s)^(.*)(=|\\approx|≈|\\equiv)(.*)$`)
 
 // oneLetter matches a name: what a - b = c ends in does not name the equation a + b = c.
-var oneLetter = regexp.MustCompile(`^[ $]*[a-zA-Z][ .$]*$`)
+var oneLetter = pattern.New(`^[ $]*[a-zA-Z][ .$]*$`)
 
 // valueOfLast matches an equation that gives a name a value without letters, and a name alone at the end: the
 // "x = 3, x" of "x = 3, x = 4".
-var valueOfLast = regexp.MustCompile(`(?s)(?:^|[ ,;$])([a-zA-Z](?:_\{?\w+\}?)?) *= *((?:[^a-zA-Z=]|\\[a-zA-Z]+)*?)` +
+var valueOfLast = pattern.New(`(?s)(?:^|[ ,;$])([a-zA-Z](?:_\{?\w+\}?)?) *= *((?:[^a-zA-Z=]|\\[a-zA-Z]+)*?)` +
 	`(?:,|;|\band\b|\bor\b)[ $]*([a-zA-Z](?:_\{?\w+\}?)?) *$`)
 
 // hasOtherValue reports whether the text before the last equals sign already gives the name before it a value: the
@@ -160,7 +160,7 @@ func hasOtherValue(left string) bool {
 }
 
 // inBrackets matches the argument of a name, which may be words: P(\text{not red}).
-var inBrackets = regexp.MustCompile(`\b[A-Z]\([^()=]*\)`)
+var inBrackets = pattern.New(`\b[A-Z]\([^()=]*\)`)
 
 // roundsDecimal reports whether a last step only rounds a decimal: 0.54 ≈ 0.5 says 0.54.
 func roundsDecimal(left, sign string) bool {
@@ -182,17 +182,17 @@ func roundsDecimal(left, sign string) bool {
 }
 
 // decimal matches a number at the end of words.
-var decimal = regexp.MustCompile(`[0-9][ $%]*$`)
+var decimal = pattern.New(`[0-9][ $%]*$`)
 
 // orInText matches "or" between two values of a formula.
-var orInText = regexp.MustCompile(`(?:\\[ ,;]|\\q?quad|\s)*` +
+var orInText = pattern.New(`(?:\\[ ,;]|\\q?quad|\s)*` +
 	`\\(?:text|mbox|mathrm|textrm)\{ *or *\}(?:\\[ ,;]|\\q?quad|\s)*`)
 
 // wayInBrackets matches a value and another form of it in brackets: 3/4 (or 0.75), 3/4 (i.e. 75%), twelve (12).
-var wayInBrackets = regexp.MustCompile(`^([^()]*[^() ]),? +\((?:(?:or|i\.e\.|ie|that is|equivalently)[, ] *)?([^()]+)\)$`)
+var wayInBrackets = pattern.New(`^([^()]*[^() ]),? +\((?:(?:or|i\.e\.|ie|that is|equivalently)[, ] *)?([^()]+)\)$`)
 
 // unsolved matches the left side of an equation that does not give the value of its name: 2x = 6, x^2 = 9.
-var unsolved = regexp.MustCompile(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
+var unsolved = pattern.New(`^(?:[^=]*[^a-zA-Z\\])?(?:[0-9]+ ?\\?[a-z]|[a-z]\^\{?[0-9]+\}?|\|[a-z]\|) *$`)
 
 // inOtherWords compares an answer that says one value in several ways: 3/8 or 37.5%. All must be equal to the first,
 // and one to the gold answer.
@@ -313,12 +313,12 @@ func withoutDerivative(gold, prediction string) (string, string) {
 }
 
 // derivative matches an equation that names its right side a derivative: dy/dx = 3x^2.
-var derivative = regexp.MustCompile(`^(?:\\[dt]?frac\{\\partial(?:\^?[0-9])? ?[a-zA-Z]?\}\{\\partial ?[a-z](?:\^?[0-9])?\}|` +
+var derivative = pattern.New(`^(?:\\[dt]?frac\{\\partial(?:\^?[0-9])? ?[a-zA-Z]?\}\{\\partial ?[a-z](?:\^?[0-9])?\}|` +
 	`\\[dt]?frac\{d(?:\^?[0-9])?[a-z]?\}\{d[a-z](?:\^?[0-9])?\}|d[a-z]?/d[a-z]|` +
 	`\(? ?[fgh] ?(?:\\circ|∘|[-+]) ?[fgh] ?\)? ?\([a-z]\))[^=]*=([^=]+)$`)
 
 // hyphen matches the hyphen of one-to-one; between single letters it is a minus.
-var hyphen = regexp.MustCompile(`([A-Za-z]{2})-\b`)
+var hyphen = pattern.New(`([A-Za-z]{2})-\b`)
 
 // hasWord reports whether some run of letters is a word rather than variables.
 func hasWord(s string) bool {

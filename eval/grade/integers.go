@@ -1,10 +1,10 @@
 package grade
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -17,7 +17,7 @@ type integerSet struct {
 }
 
 // setSign matches ℤ or ℕ with its sign.
-var setSign = regexp.MustCompile(`^\$?(?:[a-z] *(?:\\in|∈) *)?(?:\\mathbb ?\{?([ZN])\}?|([ℤℕ]))` +
+var setSign = pattern.New(`^\$?(?:[a-z] *(?:\\in|∈) *)?(?:\\mathbb ?\{?([ZN])\}?|([ℤℕ]))` +
 	`(?:[\^_]\{?\s*(\+|(?:>|\\gt) ?0|(?:\\geq?|≥) ?0)\s*\}?)?\$?$`)
 
 // ofIntegers are words that do not limit such a set.
@@ -87,7 +87,7 @@ func integerSets(gold, prediction string) (r result, ok bool) {
 }
 
 // victory matches what a text says of a winner.
-var victory = regexp.MustCompile(`^(.+?) (?:wins?(?: game)?|has (?:a )?winning strategy|will win|can(?: always)? (?:win|force win)|` +
+var victory = pattern.New(`^(.+?) (?:wins?(?: game)?|has (?:a )?winning strategy|will win|can(?: always)? (?:win|force win)|` +
 	`is winner|can guarantee (?:a )?win)$`)
 
 // winner drops it from words in the form of wording.Normal.
@@ -99,7 +99,7 @@ func winner(s string) string {
 }
 
 // permuted matches tuples and the words that add their permutations.
-var permuted = regexp.MustCompile(`^(?:(?:\\text\{ *)?(?:all |the )*permutations? of *\}? *(\([^()]+\))|` +
+var permuted = pattern.New(`^(?:(?:\\text\{ *)?(?:all |the )*permutations? of *\}? *(\([^()]+\))|` +
 	`(?:\([a-z](?:, ?[a-z])+\) *= *)?(\([^()]+\)(?:, *\([^()]+\))*),? *(?:\\text\{ *,? *)?(?:and|or)? *(?:all |its |their |the |any )*` +
 	`(cyclic )?permutations?(?: thereof| of (?:it|them|this|these))? *\}?)\.?$`)
 

@@ -2,17 +2,17 @@ package grade
 
 import (
 	"math/big"
-	"regexp"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
 // Residues: x ≡ 2 (mod 10), which is also 12 (mod 10) and 10k + 2.
 
 // modulusInText matches a modulus at the end of an answer, in all notations.
-var modulusInText = regexp.MustCompile(`(?:\\[ ,;:]|\\q?quad|[ ~,])*\(? *(?:\\[pb]?mod\b|\bmod(?:ulo)?\b|` +
+var modulusInText = pattern.New(`(?:\\[ ,;:]|\\q?quad|[ ~,])*\(? *(?:\\[pb]?mod\b|\bmod(?:ulo)?\b|` +
 	`\\(?:text|mathrm|operatorname|mbox|textrm) ?\{ *mod(?:ulo)? *\}|\\text ?\{ *\(?mod(?:ulo)? +([0-9]+|[a-z])\)? *\})` +
 	`(?:\\[ ,;:]|[ ~])*(?:\{ *([0-9]+|[a-z]) *\}|([0-9]+|[a-z]))? *\)?[ $.]*$`)
 

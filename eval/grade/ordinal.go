@@ -1,16 +1,16 @@
 package grade
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
 // ordinalNumber matches an ordinal number in digits: 5th, 5^{\text{th}}, 23\text{rd}.
-var ordinalNumber = regexp.MustCompile(`^([0-9]+) ?\^?\{?` +
+var ordinalNumber = pattern.New(`^([0-9]+) ?\^?\{?` +
 	`(?:\\(?:text|mathrm|textrm|textsuperscript)\{)? ?(?:st|nd|rd|th) ?\}{0,2}$`)
 
 // ordinalWords are those in words, from first.

@@ -2,11 +2,11 @@ package grade
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -55,15 +55,15 @@ func isKindOf(words, quality string) bool {
 }
 
 // dayOfMonth matches a date with an ordinal: March 14th.
-var dayOfMonth = regexp.MustCompile(`\b((?:Jan|Febr)uary [0-9]{1,2}|(?:March|April|May|June|July|August) [0-9]{1,2}|` +
+var dayOfMonth = pattern.New(`\b((?:Jan|Febr)uary [0-9]{1,2}|(?:March|April|May|June|July|August) [0-9]{1,2}|` +
 	`(?:Septem|Octo|Novem|Decem)ber [0-9]{1,2})(?:st|nd|rd|th)\b`)
 
 // dayBefore matches a date with the day first: 14 March, 14th of March.
-var dayBefore = regexp.MustCompile(`^(?:the )?([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ((?:Jan|Febr)uary|March|April|May|June|` +
+var dayBefore = pattern.New(`^(?:the )?([0-9]{1,2})(?:st|nd|rd|th)?(?: of)? ((?:Jan|Febr)uary|March|April|May|June|` +
 	`July|August|(?:Septem|Octo|Novem|Decem)ber)$`)
 
 // shortMonth matches an abbreviation before a day: Oct. 31.
-var shortMonth = regexp.MustCompile(`\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.? [0-9]{1,2}`)
+var shortMonth = pattern.New(`\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)\.? [0-9]{1,2}`)
 
 // monthNames are the months by their first letters.
 var monthNames = map[string]string{"Jan": "January", "Feb": "February", "Mar": "March", "Apr": "April", "Jun": "June",

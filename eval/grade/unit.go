@@ -3,11 +3,11 @@ package grade
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -99,7 +99,7 @@ func scaled(x *formula.Expr, q wording.Quantity) *formula.Expr {
 }
 
 // poundsInWords matches pounds, of money where the gold answer has that sign.
-var poundsInWords = regexp.MustCompile(`([0-9]) ?(?:\\text\{ *)?pounds?\b *\}?`)
+var poundsInWords = pattern.New(`([0-9]) ?(?:\\text\{ *)?pounds?\b *\}?`)
 
 // unitsInText writes the letters behind a value as a unit if the gold answer has one: 8 m/s, 100 m.
 func unitsInText(gold, prediction string) string {
@@ -138,10 +138,10 @@ func plainUnits(gold, prediction string) (string, string) {
 }
 
 // plainUnit matches a number and letters that may be a unit: 5 km.
-var plainUnit = regexp.MustCompile(`^([-−]?[0-9][0-9.,/]*) ?([a-zA-Z][a-zA-Z0-9/^²³]*)$`)
+var plainUnit = pattern.New(`^([-−]?[0-9][0-9.,/]*) ?([a-zA-Z][a-zA-Z0-9/^²³]*)$`)
 
 // valueInText matches a value and its unit that are one text: \text{48 cm}.
-var valueInText = regexp.MustCompile(`^\\(?:text|textbf|mathrm|mbox)\{\s*([-−]?[0-9][0-9.,/]* ?[a-zA-Z]+)\s*\}$`)
+var valueInText = pattern.New(`^\\(?:text|textbf|mathrm|mbox)\{\s*([-−]?[0-9][0-9.,/]* ?[a-zA-Z]+)\s*\}$`)
 
 // measured returns the unit of measure that an answer ends in, if it is in a text of its own or a word.
 func measured(s string) string {
@@ -160,19 +160,19 @@ func measured(s string) string {
 
 var (
 	// letterUnit matches a value and letters that may be a unit or variables: 8 m/s, 1500 g.
-	letterUnit = regexp.MustCompile(`^\$?(.*[0-9}²³])(?:[ ~$]|\\[,; ])*(?:\\(?:mathrm|rm|mbox|text) ?\{)?[ ~]*` +
+	letterUnit = pattern.New(`^\$?(.*[0-9}²³])(?:[ ~$]|\\[,; ])*(?:\\(?:mathrm|rm|mbox|text) ?\{)?[ ~]*` +
 		`([a-zA-Z][a-zA-Z0-9/^²³ ]*?)\}?\$?$`)
 	// feetAndInches matches 5'6'' or 5'6", which is an angle elsewhere.
-	feetAndInches = regexp.MustCompile(`^([0-9]+)' ?([0-9]+)(?:''|"|″|”)$`)
-	feetOrInches  = regexp.MustCompile(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
+	feetAndInches = pattern.New(`^([0-9]+)' ?([0-9]+)(?:''|"|″|”)$`)
+	feetOrInches  = pattern.New(`\b(?:feet|foot|ft|inch(?:es)?)\b`)
 )
 
 var (
 	// powerOfMetres matches an area or a volume whose unit is a letter: 378 m^3.
-	powerOfMetres = regexp.MustCompile(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
+	powerOfMetres = pattern.New(`^([0-9][0-9.,]*) m(\^\{?[23]\}?)$`)
 	// metresPerSecond matches a speed or an acceleration whose units are letters: 5 m/s.
-	metresPerSecond = regexp.MustCompile(`^([-−]?[0-9][0-9.,]*) m/s(\^\{?2\}?|²|)$`)
+	metresPerSecond = pattern.New(`^([-−]?[0-9][0-9.,]*) m/s(\^\{?2\}?|²|)$`)
 )
 
 // textUnit matches words at the end of a gold answer.
-var textUnit = regexp.MustCompile(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)
+var textUnit = pattern.New(`\\(?:text|mathrm|mbox|rm)\{[ ~]*([a-zA-Z][a-zA-Z/. ]*)\}(?:\^\{?[23]\}?)?\$?$`)

@@ -2,10 +2,10 @@ package grade
 
 import (
 	"math/big"
-	"regexp"
 	"slices"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 )
 
 // unitVectors are the names of the axes.
@@ -107,4 +107,4 @@ func inGoldNotation(g, p *formula.Expr, prediction string) *formula.Expr {
 }
 
 // algebraic matches the notation of computer algebra: 3*I, exp(2).
-var algebraic = regexp.MustCompile(`^[^\\]*(?:\*|\b(?:sqrt|exp|log|sin|cos|tan|atan)\()[^\\]*$`)
+var algebraic = pattern.New(`^[^\\]*(?:\*|\b(?:sqrt|exp|log|sin|cos|tan|atan)\()[^\\]*$`)

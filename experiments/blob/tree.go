@@ -95,17 +95,14 @@ func (d *Dir) ReadTree(digest ident.Digest) (map[string][]byte, error) {
 // right bytes always have the same.
 var sumsOfTrees sync.Map
 
-// SumTree returns the SHA-256 of each file of a tree, by path. Nobody may write to it.
+// SumTree returns the SHA-256 of each file of a tree, by path. Nobody may write to it. It does not look for damage
+// once the sums are known: that is Verify's work.
 func (d *Dir) SumTree(digest ident.Digest) (map[string]ident.Digest, error) {
-	b, err := d.Bytes(digest)
-	if err != nil {
-		return nil, err
-	}
 	if known, ok := sumsOfTrees.Load(digest); ok {
 		return known.(map[string]ident.Digest), nil
 	}
 	sums := map[string]ident.Digest{}
-	err = d.walk(digest, b, func(name string, r io.Reader) (err error) {
+	err := d.walkTree(digest, func(name string, r io.Reader) (err error) {
 		sums[name], _, err = ident.SumReader(r)
 		return err
 	})
@@ -121,11 +118,6 @@ func (d *Dir) walkTree(digest ident.Digest, file func(name string, r io.Reader) 
 	if err != nil {
 		return err
 	}
-	return d.walk(digest, b, file)
-}
-
-// walk is walkTree for a tree of bytes b.
-func (d *Dir) walk(digest ident.Digest, b []byte, file func(name string, r io.Reader) error) error {
 	dec, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxPack))
 	if err != nil {
 		return d.errorOf("extract", digest, corrupt("%v", err))

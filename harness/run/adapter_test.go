@@ -47,7 +47,7 @@ func startsAtReference(l *lab, p *plan.Run) Result {
 // again, and a changed adapter is refused.
 func TestTrainingGoesOnWithAdapters(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	_, adapter := trainedAdapter(l, dir, data)
 	on := "model={init: pretrained, base: " + dir + ", adapter: " + adapter + "}"
 	p := adapterRun(l, dir, data, on)
@@ -113,7 +113,7 @@ func fullRun(l *lab, dir, data string, sets ...string) *plan.Run {
 // the merge stage makes of base and adapters, for policy and reference alike.
 func TestAdaptersFoldIn(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	trained, adapter := trainedAdapter(l, dir, data)
 	on := "model={init: pretrained, base: " + dir + ", adapter: " + adapter + "}"
 	startsAtReference(l, fullRun(l, dir, data, on))
@@ -129,7 +129,7 @@ func TestAdaptersFoldIn(t *testing.T) {
 // completions without them.
 func TestAdaptersEvaluate(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	_, adapter := trainedAdapter(l, dir, data)
 	only := func(adapter string) *plan.Run {
 		return fullRun(l, dir, data, "model={init: pretrained, base: "+dir+", adapter: "+adapter+"}", "train.steps=0", "data.train={source: none, size: 0}")
@@ -155,7 +155,7 @@ func TestAdaptersEvaluate(t *testing.T) {
 // Adapters of another shape are refused, with what to set.
 func TestAdaptersOfAnotherShape(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	_, adapter := trainedAdapter(l, dir, data)
 	on := "model={init: pretrained, base: " + dir + ", adapter: " + adapter + "}"
 	for _, tt := range []struct{ set, want string }{
@@ -193,8 +193,7 @@ func TestAdaptersOfAnotherShape(t *testing.T) {
 
 // model.digest accepts the weights that it names, written as the error writes it.
 func TestModelDigest(t *testing.T) {
-	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	model := func(digest string) string {
 		return "model={init: pretrained, base: " + dir + `, digest: "` + digest + `"}`
 	}
@@ -215,7 +214,7 @@ func TestModelDigest(t *testing.T) {
 // again, into the same weights, and nothing diverges.
 func TestBaseThatMoved(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	first, _ := l.execute(loraRun(l, dir, data, "grpo"))
 	moved := filepath.Join(t.TempDir(), "moved")
 	if err := os.CopyFS(moved, os.DirFS(dir)); err != nil {

@@ -11,7 +11,7 @@ import (
 // before the change is refused.
 func TestArchitectureIsInTheID(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	copied := t.TempDir()
 	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
 		t.Fatal(err)

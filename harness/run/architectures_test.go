@@ -77,13 +77,13 @@ func toyFolder(t *testing.T, dir string, c model.Config) string {
 // in both classes of the CPU: what the sampler draws has the trainer's bits (every step checks it), the run can
 // be verified, and the merged folder has the architecture.
 func TestLinearAttention(t *testing.T) {
-	learns(t, linearFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+	learns(t, linearFolder(t, publishedFolder(t)), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
 }
 
 // The same for OLMo Hybrid, whose linear attention has norms before it and writes twice as much.
 func TestOlmoHybrid(t *testing.T) {
-	learns(t, olmoHybridFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+	learns(t, olmoHybridFolder(t, publishedFolder(t)), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
 }
 
@@ -99,13 +99,13 @@ func olmoHybridFolder(t *testing.T, dir string) string {
 
 // The same for sinks, and experts with biases.
 func TestGptOss(t *testing.T) {
-	learns(t, ossFolder(t, bf16Folder(newLab(t))), [][]string{{"flowrl"}, {"ppo", "compute.recompute=true"},
+	learns(t, ossFolder(t, publishedFolder(t)), [][]string{{"flowrl"}, {"ppo", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}})
 }
 
 // The same for experts chosen by a Sigmoid and a bias, which no training changes.
 func TestGLM(t *testing.T) {
-	learns(t, glmFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
+	learns(t, glmFolder(t, publishedFolder(t)), [][]string{{"grpo"}, {"ppo", "train.optim.weight_decay=0.1"}})
 }
 
 // glmFolder is a folder with the texts of dir and a toy of GLM-4.5's architecture, whose first layer has no experts.
@@ -128,7 +128,7 @@ func TestOtherPlaces(t *testing.T) {
 	hunyuan.QKNorm, hunyuan.LateQKNorm, hunyuan.TieEmbeddings = true, true, true
 	arcee.Gate = kernels.ReLU2
 	for _, c := range []model.Config{glm, granite, hunyuan, arcee} {
-		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}})
+		learns(t, toyFolder(t, publishedFolder(t), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}})
 	}
 }
 
@@ -152,14 +152,14 @@ func TestOtherExperts(t *testing.T) {
 	granite.EmbedScale, granite.QueryScale, granite.ResidualScale, granite.LogitDivisor = 12, 0.1, 0.22, 2
 	granite.Names, granite.Experts = model.GraniteNames, model.Experts{Count: 6, Top: 2, FFN: 48, Renorm: true}
 	for _, c := range []model.Config{ernie, hunyuan, three, flex, granite} {
-		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"},
+		learns(t, toyFolder(t, publishedFolder(t), c), [][]string{{"grpo"},
 			{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}})
 	}
 }
 
 // The same for AFMoE: gates of attention's output, layers without rotary positions, and norms after the blocks.
 func TestAfmoe(t *testing.T) {
-	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
+	learns(t, toyFolder(t, publishedFolder(t), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-5, MaxPositions: 256, InitStd: 0.1, PostNorms: true, QKNorm: true, EmbedScale: math.Sqrt(32),
 		Names: model.AfmoeNames, GateMap: true, Window: 8, Windowed: []bool{true, false}, NoRope: []bool{false, true},
 		Sparse: []bool{false, true}, Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 24, Renorm: true,
@@ -169,7 +169,7 @@ func TestAfmoe(t *testing.T) {
 
 // The same for nanochat, whose norms have no weights.
 func TestNanochat(t *testing.T) {
-	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
+	learns(t, toyFolder(t, publishedFolder(t), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-6, MaxPositions: 256, InitStd: 0.1, UnitOffset: true, QKNorm: true, LateQKNorm: true,
 		Gate: kernels.ReLU2, Names: model.NanoNames, LogitCap: 15}), [][]string{{"grpo"},
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
@@ -177,7 +177,7 @@ func TestNanochat(t *testing.T) {
 
 // The same for Apertus, whose activation is learned: its numbers change, beta and eps do not.
 func TestApertus(t *testing.T) {
-	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
+	learns(t, toyFolder(t, publishedFolder(t), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 8, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-5, MaxPositions: 256, InitStd: 0.1, QKNorm: true, Gate: kernels.XIELU,
 		Names: model.ApertusNames}), [][]string{{"grpo"},
 		{"flowrl", "compute.recompute=true", "train.optim.weight_decay=0.1"}, {"grpo", "model.dtype=bf16"}, {"ppo"}})
@@ -190,7 +190,7 @@ func TestLayerNorms(t *testing.T) {
 		if i < 3 {
 			recipes = append(recipes, []string{"grpo", "model.dtype=bf16"}, []string{"ppo", "compute.recompute=true"})
 		}
-		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), recipes)
+		learns(t, toyFolder(t, publishedFolder(t), c), recipes)
 	}
 }
 
@@ -221,7 +221,7 @@ func layerNorms() []model.Config {
 // Gemma 4 learns with heads of two sizes and with experts beside its feed-forward blocks.
 func TestGemmaFour(t *testing.T) {
 	for _, c := range gemmaFours() {
-		learns(t, toyFolder(t, bf16Folder(newLab(t)), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+		learns(t, toyFolder(t, publishedFolder(t), c), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 			{"grpo", "model.dtype=bf16"}, {"ppo", "train.optim.weight_decay=0.1"}})
 	}
 }
@@ -245,7 +245,7 @@ func gemmaFours() []model.Config {
 
 // The same for latent attention, with such experts.
 func TestLatentAttention(t *testing.T) {
-	learns(t, toyFolder(t, bf16Folder(newLab(t)), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,
+	learns(t, toyFolder(t, publishedFolder(t), model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 4, Head: 24, FFN: 48,
 		RopeTheta: 1e4, NormEps: 1e-6, Rotary: 8, MaxPositions: 256, InitStd: 0.1, Sparse: []bool{false, true},
 		Latent: model.Latent{Rank: 20, QueryRank: 12, Nope: 16, Rope: 8, Value: 16, Interleaved: true, NormEps: 1e-6},
 		Experts: model.Experts{Count: 6, Top: 2, FFN: 24, Shared: 48, Renorm: true, Sigmoid: true, Corrected: true,
@@ -257,14 +257,14 @@ func TestLatentAttention(t *testing.T) {
 func TestFP8Folder(t *testing.T) {
 	c := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
 		MaxPositions: 256, InitStd: 0.1}
-	learns(t, fp8Folder(t, toyFolder(t, bf16Folder(newLab(t)), c)), [][]string{{"grpo"}, {"flowrl"}})
+	learns(t, fp8Folder(t, toyFolder(t, publishedFolder(t), c)), [][]string{{"grpo"}, {"flowrl"}})
 }
 
 // The same for one in GPTQ.
 func TestGPTQFolder(t *testing.T) {
 	c := model.Config{Layers: 2, Width: 32, Heads: 4, KVHeads: 2, Head: 16, FFN: 48, RopeTheta: 1e4, NormEps: 1e-5,
 		MaxPositions: 256, InitStd: 0.1}
-	learns(t, gptqFolder(t, toyFolder(t, bf16Folder(newLab(t)), c)), [][]string{{"grpo"}, {"flowrl"}})
+	learns(t, gptqFolder(t, toyFolder(t, publishedFolder(t), c)), [][]string{{"grpo"}, {"flowrl"}})
 }
 
 // fp8Folder is a copy of a folder whose projections are in FP8, each with one scale, 1/64.
@@ -457,7 +457,7 @@ func sameConstants(t *testing.T, base, merged string) {
 
 // Keys that do not fit into a GPU's shared memory are refused before any work, with what to do.
 func TestLinearAttentionTooWideForGPU(t *testing.T) {
-	plain, data := bf16Folder(newLab(t)), verlFile(t)
+	plain, data := publishedFolder(t), verlFile(t)
 	for channels, want := range map[int]string{16: "", 1000: "kernels for linear attention with keys of 1000 and values of 16 channels"} {
 		r := smoke(t, loraSets(linearFolderOf(t, plain, channels), data, "grpo")...)
 		for on, refused := range map[string]bool{"cpu": false, "cuda": want != ""} {
@@ -498,7 +498,7 @@ func hybridFolders(t *testing.T, dir string) []string {
 
 // Hybrids with Mamba-2 learn, too.
 func TestHybrids(t *testing.T) {
-	for _, dir := range hybridFolders(t, bf16Folder(newLab(t))) {
+	for _, dir := range hybridFolders(t, publishedFolder(t)) {
 		learns(t, dir, [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
 			{"ppo", "compute.recompute=true"}})
 	}
@@ -519,7 +519,7 @@ func lfmFolders(t *testing.T, dir string) []string {
 
 // So do models with gated short convolutions.
 func TestShortConvolutions(t *testing.T) {
-	for _, dir := range lfmFolders(t, bf16Folder(newLab(t))) {
+	for _, dir := range lfmFolders(t, publishedFolder(t)) {
 		learns(t, dir, [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"}, {"grpo", "model.dtype=bf16"},
 			{"ppo", "compute.recompute=true"}})
 	}
@@ -537,6 +537,6 @@ func falconFolder(t *testing.T, dir string) string {
 
 // Falcon-H1 learns, too.
 func TestFalcon(t *testing.T) {
-	learns(t, falconFolder(t, bf16Folder(newLab(t))), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
+	learns(t, falconFolder(t, publishedFolder(t)), [][]string{{"grpo"}, {"flowrl", "compute.recompute=true"},
 		{"grpo", "model.dtype=bf16"}, {"ppo", "compute.recompute=true"}})
 }

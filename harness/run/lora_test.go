@@ -25,6 +25,18 @@ func bf16Folder(l *lab) string {
 	return filepath.Join(l.db.RunDir(res.Run.RID), stage.MergedDir)
 }
 
+// publishedFolder is bf16Folder of a store of its own, made once per process. Nobody may change it.
+func publishedFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(stores, "published")
+	if _, err := os.Stat(dir); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(bf16Folder(newLab(t)))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // loraRun plans training of adapters on a folder.
 func loraRun(l *lab, dir, data, algorithm string) *plan.Run {
 	l.t.Helper()
@@ -91,7 +103,7 @@ func TestLoRA(t *testing.T) {
 // Adapters trained after sft belong to the fine-tuned weights, so their folder must not name model.base.
 func TestLoRAAfterFineTuning(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	base := func(sets ...string) string {
 		res, q := l.execute(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...))
 		name, err := checkpoint.AdapterBase(filepath.Join(l.db.RunDir(res.Run.RID), stage.AdapterDir))
@@ -115,7 +127,7 @@ func TestLoRAAfterFineTuning(t *testing.T) {
 // sft makes float32 weights, so adapters after it are on a base of twice the bytes of a BF16 folder.
 func TestLoRAPlanAfterFineTuning(t *testing.T) {
 	l := newLab(t)
-	dir, data := bf16Folder(l), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	frozen := func(sets ...string) int64 {
 		e, err := forecast.Of(l.plan(0, append(loraSets(dir, data, "grpo"), sets...)...).Config, 1).Estimate()
 		if err != nil {
@@ -138,7 +150,7 @@ func TestLoRAPlanAfterFineTuning(t *testing.T) {
 // PEFT does not load adapters on the dense layers of a mixture of experts, so the merge warns of them.
 func TestLoRABesideExperts(t *testing.T) {
 	l := newLab(t)
-	plain, data := bf16Folder(l), verlFile(t)
+	plain, data := publishedFolder(t), verlFile(t)
 	experts := glmFolder(t, plain)
 	for _, x := range []struct {
 		dir, targets string
@@ -156,7 +168,7 @@ func TestLoRABesideExperts(t *testing.T) {
 // Maps that the model does not have are refused before anything runs.
 func TestLoRATargets(t *testing.T) {
 	l := newLab(t)
-	p := loraRun(l, bf16Folder(l), verlFile(t), "grpo")
+	p := loraRun(l, publishedFolder(t), verlFile(t), "grpo")
 	p.Config.Run.Train.LoRA.Targets = []string{"q_proj", "qkv_proj"}
 	_, err := stage.Externals(p.Config)
 	if err == nil || !strings.Contains(err.Error(), `adapters cannot target "qkv_proj"`) || !strings.Contains(err.Error(), "gate_proj") {
@@ -238,7 +250,7 @@ func sharded(t *testing.T, dir string) string {
 // the cache like one file. One file of the same weights gives the same results.
 func TestShards(t *testing.T) {
 	l := newLab(t)
-	one, data := bf16Folder(l), verlFile(t)
+	one, data := publishedFolder(t), verlFile(t)
 	whole, _ := l.execute(loraRun(l, one, data, "grpo"))
 	wholeScores := l.outputs(whole.Run.ID)["eval.score[test]/scores"]
 

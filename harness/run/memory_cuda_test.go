@@ -69,8 +69,8 @@ func TestLinearAttentionOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	learnsOnCUDA(t, linearFolder(t, bf16Folder(newLab(t))), 0, 1)
-	learnsOnCUDA(t, olmoHybridFolder(t, bf16Folder(newLab(t))), 0, 1)
+	learnsOnCUDA(t, linearFolder(t, publishedFolder(t)), 0, 1)
+	learnsOnCUDA(t, olmoHybridFolder(t, publishedFolder(t)), 0, 1)
 }
 
 // Hybrids with Mamba-2, in layers of its own and beside attention, learn as on the CPU, too.
@@ -78,7 +78,7 @@ func TestHybridsOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	base := bf16Folder(newLab(t))
+	base := publishedFolder(t)
 	for i, dir := range append(hybridFolders(t, base), falconFolder(t, base)) {
 		learnsOnCUDA(t, dir, i%2)
 	}
@@ -89,7 +89,7 @@ func TestShortConvolutionsOnCUDA(t *testing.T) {
 	if _, ok := os.LookupEnv("FAKECUDA"); !ok {
 		t.Skip("needs the fake driver: make cuda")
 	}
-	for i, dir := range lfmFolders(t, bf16Folder(newLab(t))) {
+	for i, dir := range lfmFolders(t, publishedFolder(t)) {
 		learnsOnCUDA(t, dir, i%2, i%2+1)
 	}
 }
@@ -100,7 +100,7 @@ func TestGemmaFourOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	for i, c := range gemmaFours()[1:] {
-		learnsOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c), i%2)
+		learnsOnCUDA(t, toyFolder(t, publishedFolder(t), c), i%2)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestLayerNormsOnCUDA(t *testing.T) {
 		t.Skip("needs the fake driver: make cuda")
 	}
 	for i, c := range layerNorms() {
-		learnsOnCUDA(t, toyFolder(t, bf16Folder(newLab(t)), c), i%3)
+		learnsOnCUDA(t, toyFolder(t, publishedFolder(t), c), i%3)
 	}
 }
 

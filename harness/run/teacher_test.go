@@ -98,7 +98,7 @@ func TestTeacherElsewhere(t *testing.T) {
 // the other problems. Another teacher makes another run, and the plan counts the teachers' memory.
 func TestTeacherOfSource(t *testing.T) {
 	l := newLab(t)
-	base, data := bf16Folder(l), verlFile(t) // whose rows are of math_dapo
+	base, data := publishedFolder(t), verlFile(t) // whose rows are of math_dapo
 	tutor := func(seed int) string {
 		res, _ := l.execute(chatRun(l, testTemplate, "train.steps=0", "merge.dtype=bf16", "model.arch={qkv_bias: true, layers: 3}",
 			fmt.Sprint("model.seed=", seed)))

@@ -154,7 +154,7 @@ func (l *lab) samplesAgain(p *plan.Run) {
 // Rollouts of every step whose policy is stored can be sampled again, whatever sampled them.
 func TestVerifyRollouts(t *testing.T) {
 	f32, bf16 := startedLab(t), labOf(t, kernels.BF16)
-	dir, data := bf16Folder(f32), verlFile(t)
+	dir, data := publishedFolder(t), verlFile(t)
 	ofReward := func(set string) bool { return strings.HasPrefix(set, "reward=") }
 	for name, tt := range map[string]struct {
 		l    *lab

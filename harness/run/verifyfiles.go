@@ -41,13 +41,15 @@ func (v *verifier) files(ctx context.Context) error {
 		v.Watch.StageDone(info, StageEnd{Stopped: true})
 		return err
 	}
+	checked := map[ident.Digest]error{}
 	for i, err := range errs {
 		if err != nil {
 			v.found(false, list[i].Use, "%v", err)
 		}
+		checked[list[i].Digest] = err
 		v.v.Blobs++
 	}
-	err = errors.Join(v.configuration(ctx), v.sources(ctx), v.folder(ctx), v.checkpoints(ctx))
+	err = errors.Join(v.configuration(ctx), v.sources(ctx, checked), v.folder(ctx), v.checkpoints(ctx))
 	v.Watch.StageDone(info, StageEnd{Failed: err != nil})
 	return err
 }
@@ -73,8 +75,9 @@ func (v *verifier) configuration(ctx context.Context) error {
 	return nil
 }
 
-// sources proves that stages are as recorded, and that the stored sources have the digests that they name.
-func (v *verifier) sources(ctx context.Context) error {
+// sources proves that stages are as recorded, and that the stored sources have the digests that they name. checked are
+// the blobs that have been hashed, with what is wrong with them.
+func (v *verifier) sources(ctx context.Context, checked map[ident.Digest]error) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {
 		return err
@@ -99,7 +102,11 @@ func (v *verifier) sources(ctx context.Context) error {
 		}
 		stored := trees[src.Archive]
 		if stored == nil {
-			if v.DB.Blobs.Verify(src.Archive, src.Size) != nil {
+			damage, ok := checked[src.Archive]
+			if !ok { // of a stage that did not end
+				damage = v.DB.Blobs.Verify(src.Archive, src.Size)
+			}
+			if damage != nil {
 				continue // found already
 			}
 			if stored, err = v.DB.Blobs.SumTree(src.Archive); err != nil {

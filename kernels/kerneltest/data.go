@@ -30,13 +30,16 @@ func benchStream(label string) *stream {
 	return r
 }
 
-func (r *stream) words() [4]uint32 {
+func (r *stream) words() (a, b, c, d uint32) {
 	r.n++
-	return kernels.Philox(r.key, [4]uint32{r.n, 0, 0, 0})
+	return kernels.PhiloxWords(r.key[0], r.key[1], r.n, 0, 0, 0)
 }
 
 // intn returns an integer of [0,n).
-func (r *stream) intn(n int) int { return int(uint64(r.words()[0]) * uint64(n) >> 32) }
+func (r *stream) intn(n int) int {
+	a, _, _, _ := r.words()
+	return int(uint64(a) * uint64(n) >> 32)
+}
 
 // floats returns n values of mean 0 and variance 1. Their full significands show any
 // other order of rounding. About every 16th is a special case in fast code: zeros of
@@ -44,8 +47,8 @@ func (r *stream) intn(n int) int { return int(uint64(r.words()[0]) * uint64(n) >
 func (r *stream) floats(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		w := r.words()
-		switch w[0] % 64 {
+		a, b, c, d := r.words()
+		switch a % 64 {
 		case 0, 1:
 			x[i] = 0
 		case 2:
@@ -58,7 +61,7 @@ func (r *stream) floats(n int) []float32 {
 			fallthrough
 		default:
 			// The sum of three uniforms on [-1,1] has variance 1.
-			x[i] = uniform(w[1]) + uniform(w[2]) + uniform(w[3])
+			x[i] = uniform(b) + uniform(c) + uniform(d)
 		}
 	}
 	return x
@@ -71,7 +74,8 @@ func uniform(w uint32) float32 { return float32(float64(int32(w)) * 0x1p-31) }
 func (r *stream) uniforms(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		x[i] = kernels.Uniform24(r.words()[0])
+		a, _, _, _ := r.words()
+		x[i] = kernels.Uniform24(a)
 	}
 	return x
 }
@@ -89,7 +93,8 @@ func (r *stream) scaled(n int, a float32) []float32 {
 func (r *stream) positive(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
-		x[i] = 1.25 + float32(0.75*uniform(r.words()[0]))
+		a, _, _, _ := r.words()
+		x[i] = 1.25 + float32(0.75*uniform(a))
 	}
 	return x
 }

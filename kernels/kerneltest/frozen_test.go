@@ -68,6 +68,10 @@ func digests(t *testing.T, r kernels.Backend) string {
 			part = " masked"
 		case strings.HasPrefix(c.name, "FullAttention"):
 			part = " full"
+		case strings.HasPrefix(c.name, "AheadAttention"):
+			part = " ahead"
+		case c.name == "SegmentMean/floats":
+			part = " floats"
 		}
 		if err := s.check(c, known); err != nil {
 			t.Fatalf("%s: %s: %v", r.Class(), c.name, err)

@@ -11,7 +11,8 @@ func sequenceChecks() []check {
 		{"Rope", checkRope},
 		{"GatherRows", checkGatherRows},
 		{"ScatterRows", checkScatterRows},
-		{"SegmentMean", checkSegmentMean},
+		{"SegmentMean", func(s *subject) error { return s.checkSegmentMean((*call).operands) }},
+		{"SegmentMean/floats", func(s *subject) error { return s.checkSegmentMean((*call).floats) }},
 		{"SegmentMeanBackward", checkSegmentMeanBackward},
 	}
 }
@@ -121,26 +122,21 @@ func (r *stream) segments(n, M int) []int32 {
 	return x
 }
 
-func checkSegmentMean(s *subject) error {
+// checkSegmentMean checks means of rows that a call has as of makes them.
+func (s *subject) checkSegmentMean(of func(c *call, name string, x []float32) kernels.Buffer) error {
 	const M, S = 41, 11
 	for _, C := range append(sizes(), 300) {
 		r := newStream(fmt.Sprint("segments", C))
 		x := r.floats(M * C)
-		segments := r.segments(S, M)
-		for _, of := range []func(c *call) kernels.Buffer{
-			func(c *call) kernels.Buffer { return c.operands("x", x) },
-			func(c *call) kernels.Buffer { return c.floats("x", x) },
-		} {
-			err := s.checkRows(rowCase{
-				name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
-				rows: []field{{name: "segments", width: 2, i: segments}},
-				run: func(c *call, in []kernels.Buffer, S int) {
-					c.b.SegmentMean(c.out("out", S*C), of(c), in[0], C)
-				},
-			}, S)
-			if err != nil {
-				return err
-			}
+		err := s.checkRows(rowCase{
+			name: fmt.Sprintf("SegmentMean C=%d", C), op: "SegmentMean",
+			rows: []field{{name: "segments", width: 2, i: r.segments(S, M)}},
+			run: func(c *call, in []kernels.Buffer, S int) {
+				c.b.SegmentMean(c.out("out", S*C), of(c, "x", x), in[0], C)
+			},
+		}, S)
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -58,8 +58,9 @@ func TileSum(a, b []float32, acc float32) float32 {
 		var lane [2]float32
 		for i, v := range a[:n] {
 			x, y := Round(v), Round(b[i])
-			sum, ok := quickFMA(x, y, lane[i%2])
-			if !ok {
+			p := float32(x * y) // exact, unless it is subnormal or too large
+			sum := p + lane[i%2]
+			if e := math.Float32bits(p) >> 23 & 0xff; e == 0 || e == 0xff {
 				sum = FMA(x, y, lane[i%2])
 			}
 			lane[i%2] = flush(sum)

@@ -2,6 +2,7 @@ package ref
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"exp/kernels"
@@ -63,6 +64,27 @@ func TestTileSum(t *testing.T) {
 	// Subnormal results are zero.
 	if got := TileSum([]float32{0x1p-100}, []float32{0x1p-30}, 0); got != 0 {
 		t.Errorf("got %v, want 0", got)
+	}
+}
+
+// Each chain fuses products and additions, also where a product is subnormal, zero, too large or no number.
+func TestTileSumFuses(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for i := range 200000 {
+		from := []int{-70, -63, 0, 60, 63}[i%5]
+		x, y, c, one := Round(hard(r, from, 4)), Round(hard(r, from, 4)), Round(hard(r, 2*from, 8)), float32(1)
+		switch i % 50 {
+		case 0:
+			x = math.Float32frombits(r.Uint32() &^ 0xffff)
+		case 1:
+			c = -Round(x * y)
+		}
+		// The even chain is c·1, then x·y.
+		want := flush(0 + flush(flush(FMA(x, y, flush(FMA(Round(c), one, 0))))+0))
+		got := TileSum([]float32{c, 0, x, 0}, []float32{one, 0, y, 0}, 0)
+		if math.Float32bits(got) != math.Float32bits(want) && !(got != got && want != want) {
+			t.Fatalf("%v·%v + %v = %v, want %v", x, y, c, got, want)
+		}
 	}
 }
 

@@ -25,9 +25,6 @@ func FMA[T Float](a, b, c T) T {
 	if y, ok := quickFMA(a, b, c); ok {
 		return y
 	}
-	if !is32[T]() {
-		return T(math.FMA(float64(a), float64(b), float64(c)))
-	}
 	p := float64(a) * float64(b)
 	return T(roundOdd(p, float64(c), p+float64(c)))
 }
@@ -35,10 +32,13 @@ func FMA[T Float](a, b, c T) T {
 // quickFMA returns FMA of the same numbers if ok, as for nearly all of them. Loops that take most of the time try it
 // first: it is small enough that Go compiles it into them.
 func quickFMA[T Float](a, b, c T) (y T, ok bool) {
+	if !is32[T]() {
+		return T(math.FMA(float64(a), float64(b), float64(c))), true
+	}
 	s := float64(float64(a)*float64(b)) + float64(c)
 	// A float64 has 29 bits more than a float32; a tie has only the first set.
 	u := math.Float64bits(s)
-	return T(s), is32[T]() && u<<35 != 1<<63 && u<<1-1 >= leastNormal<<1-1
+	return T(s), u<<35 != 1<<63 && u<<1-1 >= leastNormal<<1-1
 }
 
 // leastNormal has the bits of 0x1p-126, the least normal float32, in float64.

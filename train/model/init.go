@@ -97,9 +97,9 @@ func normal(x []float32, seed uint64, std float64) {
 // normalPiece fills elements lo to hi of x; lo is even.
 func normalPiece(x []float32, lo, hi int, key [2]uint32, std float64) {
 	for i := lo; i < hi; i += 2 {
-		w := kernels.Philox(key, [4]uint32{uint32(i / 2), uint32(i / 2 >> 32), 0, 0})
-		r := std * math.Sqrt(-2*math.Log(open(w[0], w[1])))
-		a := 2 * math.Pi * open(w[2], w[3])
+		w0, w1, w2, w3 := kernels.PhiloxWords(key[0], key[1], uint32(i/2), uint32(i/2>>32), 0, 0)
+		r := std * math.Sqrt(-2*math.Log(open(w0, w1)))
+		a := 2 * math.Pi * open(w2, w3)
 		x[i] = float32(r * math.Cos(a))
 		if i+1 < hi {
 			x[i+1] = float32(r * math.Sin(a))

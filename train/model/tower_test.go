@@ -61,12 +61,15 @@ func hostOf(be kernels.Backend, b kernels.Buffer) []float64 {
 	return x
 }
 
-// learningBatch is imageBatch of a model with a toyTower. Text stands between two rows of the last image.
+// learningBatch is imageBatch of a model with a toyTower. Text stands between two rows of the last image, unless
+// its tokens see each other.
 func learningBatch(m *Model, be kernels.Backend) (Batch, *toyTower) {
 	plain := &Model{Config: m.Config.WithoutTower()}
 	b := imageBatch(plain)
-	row := b.Tokens[b.Offsets[3]+3:] // the image's second one, and the text behind it
-	row[0], row[1] = row[1], row[0]
+	if m.Config.Images.Block == 0 {
+		row := b.Tokens[b.Offsets[3]+3:] // the image's second one, and the text behind it
+		row[0], row[1] = row[1], row[0]
+	}
 	x := &toyTower{gallery: plain.images.(*gallery), m: m, be: be}
 	m.SetImages(x)
 	return b, x

@@ -48,7 +48,7 @@ func (s linearSpec) sides() (out, in int) {
 	return s.out(), s.in
 }
 
-// adapts reports whether the map can have adapters: filters of pixels cannot, nor a matrix that is no module of its own.
+// adapts reports whether the map can have adapters. Filters of pixels cannot, nor matrices that are no modules.
 func (s linearSpec) adapts() bool { return s.shape == nil && !s.across }
 
 // out returns the number of rows.

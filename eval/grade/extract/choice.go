@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"exp/eval/grade/latex"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -141,7 +142,7 @@ const (
 
 // letterPatterns match sentences that call one option right: A is correct because …; the correct option is C, as …;
 // only C fits.
-var letterPatterns = []*pattern{
+var letterPatterns = []*pattern.Pattern{
 	lazy(sentenceAbout + `(?:(?:[Oo]ption|[Cc]hoice|[Aa]nswer) )?\(?([A-J])\)? is ` +
 		`(?:(?:the )?(?:correct|right|best)(?: (?:one|answer|option|choice))?|` +
 		`the only (?:one|option|choice|answer) (?:that|which) (?:works|fits|holds|is (?:correct|right|true)))` + reasonAfter),
@@ -194,8 +195,8 @@ var anyLetter = lazy(`(?:^|[ (])[A-J](?:[ ).,]|$)`)
 
 // calledRight returns the letter of such a sentence, which may deny other letters in its reason.
 func calledRight(s string) string {
-	for _, pattern := range letterPatterns {
-		m := pattern.FindStringSubmatch(s)
+	for _, p := range letterPatterns {
+		m := p.FindStringSubmatch(s)
 		if m != nil && (!anyLetter.MatchString(m[2]) || unfit.MatchString(m[2]) || strings.Contains(m[2], " false") ||
 			strings.HasSuffix(strings.TrimRight(m[2], "."), " not")) {
 			return m[1]
@@ -218,8 +219,8 @@ func chosen(s string) string {
 	if len(s) > 80 || !strings.Contains(s, " ") || wording.Unsettled(s) {
 		return ""
 	}
-	for _, pattern := range []*pattern{chosenLetter, labelledLetter, pickedLetter} {
-		if m := pattern.FindStringSubmatch(s); m != nil {
+	for _, p := range []*pattern.Pattern{chosenLetter, labelledLetter, pickedLetter} {
+		if m := p.FindStringSubmatch(s); m != nil {
 			return m[1]
 		}
 	}

@@ -1,8 +1,9 @@
 package latex
 
 import (
-	"regexp"
 	"strings"
+
+	"exp/eval/grade/pattern"
 )
 
 // AnyName is the variable of a bound that names none: "at least 7" is AnyName ≥ 7.
@@ -20,13 +21,13 @@ var boundWords = []struct{ words, sign string }{
 
 var (
 	boundPatterns = makeBoundPatterns()
-	orMore        = regexp.MustCompile(`(?i)^(.*[0-9A-Za-z)}])(?:\\text\{)? +or ` +
+	orMore        = pattern.New(`(?i)^(.*[0-9A-Za-z)}])(?:\\text\{)? +or ` +
 		`(more|greater|above|higher|less|fewer|below|lower)\}?$`)
-	overOrUnder = regexp.MustCompile(`(?i)^(over|above|under|below) +(-?[0-9\\$])`)
+	overOrUnder = pattern.New(`(?i)^(over|above|under|below) +(-?[0-9\\$])`)
 )
 
 type boundPattern struct {
-	pattern *regexp.Regexp
+	pattern *pattern.Pattern
 	sign    string
 }
 
@@ -35,8 +36,8 @@ func makeBoundPatterns() []boundPattern {
 	for _, b := range boundWords {
 		verbs := `(?:\b(?:is|are|be|was) +(?:strictly +)?)?(?:` + b.words + `)`
 		list = append(list,
-			boundPattern{regexp.MustCompile(`(?i)\\text(?:rm|bf)?\{ *` + verbs + ` *\}`), " " + b.sign + " "},
-			boundPattern{regexp.MustCompile(`(?i)(^|[ {])` + verbs + `( |\}|$)`), "${1} " + b.sign + " ${2}"})
+			boundPattern{pattern.New(`(?i)\\text(?:rm|bf)?\{ *` + verbs + ` *\}`), " " + b.sign + " "},
+			boundPattern{pattern.New(`(?i)(^|[ {])` + verbs + `( |\}|$)`), "${1} " + b.sign + " ${2}"})
 	}
 	return list
 }

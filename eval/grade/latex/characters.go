@@ -1,10 +1,11 @@
 package latex
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"exp/eval/grade/pattern"
 )
 
 // PlainCharacters replaces characters by the ASCII ones they stand for: full-width letters and
@@ -116,7 +117,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-var doubled = regexp.MustCompile(`\\\\([A-Za-z]+)`)
+var doubled = pattern.New(`\\\\([A-Za-z]+)`)
 
 // undouble turns \\frac into \frac. Outside environments a double backslash before a command's name can only
 // be a backslash that was escaped.

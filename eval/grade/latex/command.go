@@ -3,11 +3,11 @@ package latex
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -54,7 +54,7 @@ func (l *lexer) backslash() error {
 }
 
 // rowSkip matches the star and the height after the end of a row: \\[2mm].
-var rowSkip = regexp.MustCompile(`^\*?` +
+var rowSkip = pattern.New(`^\*?` +
 	`(?: *\[ *-?(?:[0-9]*\.?[0-9]+ *(?:pt|mm|cm|in|ex|em|mu|pc|bp|sp|dd)|\\[a-z]+) *\])?`)
 
 // command handles a named command. Most are in the table latexNames.
@@ -150,7 +150,7 @@ func (l *lexer) halfLine() bool {
 }
 
 // signOfReals matches a sign that makes the real numbers half of them.
-var signOfReals = regexp.MustCompile(`^ *[\^_] *(?:\{ *)?([-+]|[<>]|\\[lg]t) *(?:0 *)?\}?`)
+var signOfReals = pattern.New(`^ *[\^_] *(?:\{ *)?([-+]|[<>]|\\[lg]t) *(?:0 *)?\}?`)
 
 // boundary reads the name of an environment after \begin or \end.
 func (l *lexer) boundary(begin bool) error {

@@ -1,10 +1,10 @@
 package latex
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -51,10 +51,10 @@ func (l *lexer) number() {
 }
 
 // decimalComma matches a comma that LaTeX sets without a space, as before decimals: 3{,}14.
-var decimalComma = regexp.MustCompile(`^\{,\}([0-9]+)`)
+var decimalComma = pattern.New(`^\{,\}([0-9]+)`)
 
 // pointsAndComma matches a number with points between its thousands and a comma before its decimals: 1.234,5.
-var pointsAndComma = regexp.MustCompile(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]{1,2}(?: |$)`)
+var pointsAndComma = pattern.New(`^[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]{1,2}(?: |$)`)
 
 // afterSubscript reports whether what comes next is a subscript: the base of \log_2 125.
 func (l *lexer) afterSubscript() bool {

@@ -2,12 +2,12 @@ package latex
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -306,7 +306,7 @@ func (l *lexer) word() {
 }
 
 // powerOfTen matches a power of ten.
-var powerOfTen = regexp.MustCompile(`^ *10(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])`)
+var powerOfTen = pattern.New(`^ *10(?:\^|\*\*|[⁻⁰¹²³⁴-⁹])`)
 
 // multiplies reports whether the letter x just read stands for a sign: before a power of ten, or between two spaces
 // before a number.

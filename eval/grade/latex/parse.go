@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"exp/eval/grade/formula"
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -60,16 +60,16 @@ func Parse(s string, thousands bool) (*formula.Expr, error) {
 }
 
 // minusInWords matches a minus sign in words: negative 8.
-var minusInWords = regexp.MustCompile(`^ *(?:\\text\{ *(?i:negative|minus) *\}|(?i:negative|minus)\b) *([0-9]|\\[dt]?frac|\\sqrt|\\pi)`)
+var minusInWords = pattern.New(`^ *(?:\\text\{ *(?i:negative|minus) *\}|(?i:negative|minus)\b) *([0-9]|\\[dt]?frac|\\sqrt|\\pi)`)
 
 // metres matches the m of 150 m², a unit rather than a variable.
-var metres = regexp.MustCompile(`([0-9]) m([²³])`)
+var metres = pattern.New(`([0-9]) m([²³])`)
 
 // wideSpace matches the space between two equations, x = 1 \quad y = 2.
-var wideSpace = regexp.MustCompile(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
+var wideSpace = pattern.New(`(=[^=,;&]*[^=,;&\s])\s*\\q?quad\s*([a-zA-Z](?:_\{?\w+\}?)?\s*=)`)
 
 // hoursAndMinutes matches a duration written together: 3h 20min.
-var hoursAndMinutes = regexp.MustCompile(`\b([0-9]+) ?h ?([0-9]+) ?(?:min\b|\\text\{ min\})`)
+var hoursAndMinutes = pattern.New(`\b([0-9]+) ?h ?([0-9]+) ?(?:min\b|\\text\{ min\})`)
 
 // separated writes the wide space between two equations as a comma, and square metres, hours and minutes as units.
 func separated(s string) string {
@@ -86,7 +86,7 @@ func separated(s string) string {
 }
 
 // valuesApart matches the wide space between two values: 2+3i \quad 2-3i.
-var valuesApart = regexp.MustCompile(`([0-9a-zA-Z)}])\s*\\q?quad\s*(-?(?:[0-9]|\\[dt]?frac|\\sqrt))`)
+var valuesApart = pattern.New(`([0-9a-zA-Z)}])\s*\\q?quad\s*(-?(?:[0-9]|\\[dt]?frac|\\sqrt))`)
 
 // ParseFormula reads a formula.
 func ParseFormula(s string, thousands bool) (*formula.Expr, error) {
@@ -122,7 +122,7 @@ func ParseFormula(s string, thousands bool) (*formula.Expr, error) {
 }
 
 // lettersInBase matches a number with letters among its digits, 2A_{16}.
-var lettersInBase = regexp.MustCompile(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})_(.+)$`)
+var lettersInBase = pattern.New(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})_(.+)$`)
 
 // lettersAsDigits reads such a number, nil if s is none. Letters without a digit among them may be a name unless the
 // base is 16.
@@ -162,8 +162,8 @@ var baseNames = map[string]int{"two": 2, "three": 3, "four": 4, "five": 5, "six"
 	"bin": 2, "binary": 2, "oct": 8, "octal": 8, "dec": 10, "decimal": 10, "hex": 16, "hexadecimal": 16}
 
 var (
-	opensOutward  = regexp.MustCompile(`\]([^\[\]()]*[,;][^\[\]()]*)([\[\]])`)
-	closesOutward = regexp.MustCompile(`\[([^\[\]()]*[,;][^\[\]()]*)\[`)
+	opensOutward  = pattern.New(`\]([^\[\]()]*[,;][^\[\]()]*)([\[\]])`)
+	closesOutward = pattern.New(`\[([^\[\]()]*[,;][^\[\]()]*)\[`)
 )
 
 // outward rewrites open interval ends written as outward brackets, ]a,b[, with round brackets.

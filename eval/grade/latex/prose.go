@@ -1,10 +1,10 @@
 package latex
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
+	"exp/eval/grade/pattern"
 	"exp/eval/grade/wording"
 )
 
@@ -83,7 +83,7 @@ func (l *lexer) formula(s string) error {
 }
 
 // compoundWord matches words with the signs that units and names have: km/h, cm^2, two-digit, 4th.
-var compoundWord = regexp.MustCompile(`^(\(?[A-Za-z\x{80}-\x{10ffff}.,;:)'’$%-]+([\^/*][A-Za-z0-9.-]+)*|` +
+var compoundWord = pattern.New(`^(\(?[A-Za-z\x{80}-\x{10ffff}.,;:)'’$%-]+([\^/*][A-Za-z0-9.-]+)*|` +
 	`[0-9]+(st|nd|rd|th)|[0-9]+-[A-Za-z-]+)$`)
 
 // prose reads words with numbers and formulas among them: "12 or 13", "15 students". "or" and "and" join values

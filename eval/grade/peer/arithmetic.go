@@ -2,14 +2,15 @@ package peer
 
 import (
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"exp/eval/grade/pattern"
 )
 
 var (
-	arithmeticToken = regexp.MustCompile(`[0-9]+\.?[0-9]*|\.[0-9]+|\*\*|[-+*/()]`)
-	leadingZero     = regexp.MustCompile(`^0+[1-9][0-9]*$`)
+	arithmeticToken = pattern.New(`[0-9]+\.?[0-9]*|\.[0-9]+|\*\*|[-+*/()]`)
+	leadingZero     = pattern.New(`^0+[1-9][0-9]*$`)
 )
 
 // arithmetic evaluates numbers with + - * / ** and brackets as Python does, also "a or b" and "a and b": the first

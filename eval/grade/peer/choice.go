@@ -1,15 +1,15 @@
 package peer
 
 import (
-	"regexp"
 	"unicode"
 	"unicode/utf8"
 
 	"exp/eval/grade"
+	"exp/eval/grade/pattern"
 )
 
 // gpqaAnswer is simple-evals' ANSWER_PATTERN_MULTICHOICE (common.py), which verl's recipe r1 uses, too.
-var gpqaAnswer = regexp.MustCompile(`(?i)Answer[ \t]*:[ \t]*\$?([A-D])\$?`)
+var gpqaAnswer = pattern.New(`(?i)Answer[ \t]*:[ \t]*\$?([A-D])\$?`)
 
 // GPQA grades as simple-evals does for GPQA and MMLU: the first "Answer:" with one of four letters. It also finds a
 // letter in lower case, which is then wrong, and the A of "Answer: Actually, …".
@@ -23,15 +23,15 @@ func GPQA(gold, response string) grade.Verdict {
 
 // Patterns of MMLU-Pro's evaluate_from_local.py, in the order in which it tries them. \s is Python's.
 var (
-	mmluProAnswer = regexp.MustCompile(`answer is \(?([A-J])\)?`)
-	mmluProLabel  = regexp.MustCompile(`.*[aA]nswer:[\s\v\x1c-\x1f\x{85}\p{Z}]*([A-J])`)
+	mmluProAnswer = pattern.New(`answer is \(?([A-J])\)?`)
+	mmluProLabel  = pattern.New(`.*[aA]nswer:[\s\v\x1c-\x1f\x{85}\p{Z}]*([A-J])`)
 )
 
 // MMLUPro grades as the script of MMLU-Pro does (evaluate_from_local.py): the letter after the first "answer is", the
 // letter after the last "answer:" of the first line that has one, or the last letter that stands alone. Without any
 // the script draws an option; here the response is wrong.
 func MMLUPro(gold, response string) grade.Verdict {
-	for _, p := range []*regexp.Regexp{mmluProAnswer, mmluProLabel} {
+	for _, p := range []*pattern.Pattern{mmluProAnswer, mmluProLabel} {
 		if m := p.FindStringSubmatch(response); m != nil {
 			return verdict(m[1] == gold, m[1], equalText(m[1] == gold))
 		}

@@ -1,11 +1,11 @@
 package peer
 
 import (
-	"regexp"
 	"strings"
 	"unicode"
 
 	"exp/eval/grade"
+	"exp/eval/grade/pattern"
 )
 
 // invalid is the answer that verl's scorer assigns to a response without one. It matches a gold answer with
@@ -13,14 +13,14 @@ import (
 const invalid = "[INVALID]"
 
 var (
-	dapoAnswer  = regexp.MustCompile(`(?i)Answer[\s\v\x1c-\x1f\x85\p{Z}]*:[\s\v\x1c-\x1f\x85\p{Z}]*([^\n]+)`)
-	dapoDollars = regexp.MustCompile(`(.*?)(\$)(.*?)(\$)(.*)`)
-	dapoText    = regexp.MustCompile(`(\\text\{)(.*?)(\})`)
-	dapoBold    = regexp.MustCompile(`(\\textbf\{)(.*?)(\})`)
-	dapoOver    = regexp.MustCompile(`(\\overline\{)(.*?)(\})`)
-	dapoBoxed   = regexp.MustCompile(`(\\boxed\{)(.*)(\})`)
-	dapoFrac    = regexp.MustCompile(`(frac)([^{])(.)`)
-	dapoSqrt    = regexp.MustCompile(`(sqrt)([^{])`)
+	dapoAnswer  = pattern.New(`(?i)Answer[\s\v\x1c-\x1f\x85\p{Z}]*:[\s\v\x1c-\x1f\x85\p{Z}]*([^\n]+)`)
+	dapoDollars = pattern.New(`(.*?)(\$)(.*?)(\$)(.*)`)
+	dapoText    = pattern.New(`(\\text\{)(.*?)(\})`)
+	dapoBold    = pattern.New(`(\\textbf\{)(.*?)(\})`)
+	dapoOver    = pattern.New(`(\\overline\{)(.*?)(\})`)
+	dapoBoxed   = pattern.New(`(\\boxed\{)(.*)(\})`)
+	dapoFrac    = pattern.New(`(frac)([^{])(.)`)
+	dapoSqrt    = pattern.New(`(sqrt)([^{])`)
 )
 
 // dapoSubstitutions, then dapoRemoved, are applied in order.

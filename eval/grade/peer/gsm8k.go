@@ -1,15 +1,15 @@
 package peer
 
 import (
-	"regexp"
 	"strings"
 
 	"exp/eval/grade"
+	"exp/eval/grade/pattern"
 )
 
 var (
-	gsm8kMark   = regexp.MustCompile(`#### (-?[0-9.,]+)`)
-	gsm8kNumber = regexp.MustCompile(`(-?[0-9.,]+)`)
+	gsm8kMark   = pattern.New(`#### (-?[0-9.,]+)`)
+	gsm8kNumber = pattern.New(`(-?[0-9.,]+)`)
 )
 
 // GSM8KStrict is compute_score of verl's gsm8k.py with method "strict".

@@ -3,13 +3,13 @@ package peer
 import (
 	"math"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"exp/eval/grade"
 	"exp/eval/grade/latex"
+	"exp/eval/grade/pattern"
 )
 
 // The graders of prime_math (verl) and rllm, which share an ancestor (openai/prm800k, after
@@ -18,19 +18,19 @@ import (
 // exact comparison of package grade, so verdicts may differ where SymPy gives up.
 
 var (
-	primeText  = regexp.MustCompile(`^\\text\{(.+?)\}$`)
-	primeUnits = regexp.MustCompile(
+	primeText  = pattern.New(`^\\text\{(.+?)\}$`)
+	primeUnits = pattern.New(
 		`(?:degree|cm|centimeter|meter|mile|second|minute|hour|day|week|month|year|foot|feet|inch|yard)(?:es)?s? *(?:\^[0-9]+)?`)
-	primeCircle     = regexp.MustCompile(`\^ *\\circ`)
-	primeComma      = regexp.MustCompile(`,\\! *`)
-	primeMinus      = regexp.MustCompile(`- *`)
-	primeMixed      = regexp.MustCompile(`([0-9]) +([0-9])`)
-	primeUnderscore = regexp.MustCompile(`([0-9])_([0-9])`)
-	primeFrac       = regexp.MustCompile(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
-	primeBadPow     = regexp.MustCompile(`\^[0-9]+\^|\^[0-9][0-9]+`)
-	primeGroup      = regexp.MustCompile(`([0-9]),([0-9]{3})($|[^0-9])`)
-	primeOctal      = regexp.MustCompile(`(?:^|[^0-9.a-z])0[0-9]*[1-9][0-9]*(?:[^0-9.e]|$)`)
-	primeDot        = regexp.MustCompile(`[a-z)]\.(?:[^a-z]|$)|\.[0-9]*\.`)
+	primeCircle     = pattern.New(`\^ *\\circ`)
+	primeComma      = pattern.New(`,\\! *`)
+	primeMinus      = pattern.New(`- *`)
+	primeMixed      = pattern.New(`([0-9]) +([0-9])`)
+	primeUnderscore = pattern.New(`([0-9])_([0-9])`)
+	primeFrac       = pattern.New(`^-?[0-9]+.?/0*[1-9][0-9]*.?$`)
+	primeBadPow     = pattern.New(`\^[0-9]+\^|\^[0-9][0-9]+`)
+	primeGroup      = pattern.New(`([0-9]),([0-9]{3})($|[^0-9])`)
+	primeOctal      = pattern.New(`(?:^|[^0-9.a-z])0[0-9]*[1-9][0-9]*(?:[^0-9.e]|$)`)
+	primeDot        = pattern.New(`[a-z)]\.(?:[^a-z]|$)|\.[0-9]*\.`)
 )
 
 // Prime grades the last \boxed{…} of a response, as rllm's grade_answer_verl. A box in the gold answer is opened; a
@@ -260,11 +260,11 @@ func sympyText(s string) string {
 }
 
 var (
-	sympyName   = regexp.MustCompile(`[a-z]+(?:[0-9]+|\()?`)
-	sympyFactor = regexp.MustCompile(`([0-9.])\(`)
+	sympyName   = pattern.New(`[a-z]+(?:[0-9]+|\()?`)
+	sympyFactor = pattern.New(`([0-9.])\(`)
 	// sympyExponent matches the exponent of a number.
-	sympyExponent = regexp.MustCompile(`[0-9.]e[-+]?[0-9]`)
-	afterBracket  = regexp.MustCompile(`\)([0-9a-z])`)
+	sympyExponent = pattern.New(`[0-9.]e[-+]?[0-9]`)
+	afterBracket  = pattern.New(`\)([0-9a-z])`)
 )
 
 // primeAllowed is should_allow_eval: no power that might take long, at most two letters. Nor does SymPy read a name

@@ -2,13 +2,13 @@ package peer
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"exp/eval/grade"
+	"exp/eval/grade/pattern"
 )
 
 // PrimeMath is compute_score of verl's reward_score/prime_math, which grades numina_*: the words after "answer is" and
@@ -99,7 +99,7 @@ func primeMathBox(s string) string {
 
 // unreadable matches what SymPy does not read, or not as we do: sets, a point that ends no number, a float exponent, a
 // function of what stands behind a blank, two numbers side by side, and factorials of brackets.
-var unreadable = regexp.MustCompile(`[{}]|\.[0-9]*\.|[\p{L} )]\.(?:[^0-9]|$)|[\p{L})]\^[0-9]+\.|` +
+var unreadable = pattern.New(`[{}]|\.[0-9]*\.|[\p{L} )]\.(?:[^0-9]|$)|[\p{L})]\^[0-9]+\.|` +
 	`(?:ln|log|exp|sqrt|sin|cos|tan) |[0-9.] +[0-9.]|\)!`)
 
 // primeMathSymbolic is the symbolic part of grade_answer. Unlike PrimeSymbolic it leaves blanks and braces in.
@@ -128,9 +128,9 @@ func primeMathEqual(answer, gold string) bool {
 }
 
 var (
-	wholeNumber = regexp.MustCompile(`^-?[0-9]+$`)
-	dollars     = regexp.MustCompile(`^\$\p{Nd}+(\.\p{Nd}+)?`)
-	percentage  = regexp.MustCompile(`^\p{Nd}+(\.\p{Nd}+)?(%|\\%)\n?$`)
+	wholeNumber = pattern.New(`^-?[0-9]+$`)
+	dollars     = pattern.New(`^\$\p{Nd}+(\.\p{Nd}+)?`)
+	percentage  = pattern.New(`^\p{Nd}+(\.\p{Nd}+)?(%|\\%)\n?$`)
 )
 
 // mathNormalize is normalize: the text, or its number; ok is false if it raises an error.

@@ -1,16 +1,16 @@
 package peer
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"exp/eval/grade"
+	"exp/eval/grade/pattern"
 )
 
 var (
-	searchAnswer   = regexp.MustCompile(`(?s)<answer>(.*?)</answer>`)
-	searchArticles = regexp.MustCompile(`[\p{L}\p{N}_]+`)
+	searchAnswer   = pattern.New(`(?s)<answer>(.*?)</answer>`)
+	searchArticles = pattern.New(`[\p{L}\p{N}_]+`)
 )
 
 // asciiPunctuation is Python's string.punctuation.

@@ -1,11 +1,11 @@
 package wording
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
+
+	"exp/eval/grade/pattern"
 )
 
 // Chinese words of an answer: units, bounds, "or", "no solution". English words or signs of the same sense take their
@@ -17,25 +17,25 @@ func FromChinese(s string) string {
 	if !hasHan(s) {
 		return s
 	}
-	s = chineseText().ReplaceAllString(s, "$1")
-	s = chineseLabel().ReplaceAllString(strings.TrimSpace(s), "")
-	s = chineseOption().ReplaceAllString(s, "$1")
+	s = chineseText.ReplaceAllString(s, "$1")
+	s = chineseLabel.ReplaceAllString(strings.TrimSpace(s), "")
+	s = chineseOption.ReplaceAllString(s, "$1")
 	if t := chineseWhole[strings.Trim(s, " .。!！")]; t != "" {
 		return t
 	}
-	s = chineseFraction().ReplaceAllStringFunc(s, readFraction)
-	s = chineseScale().ReplaceAllStringFunc(s, func(m string) string {
+	s = chineseFraction.ReplaceAllStringFunc(s, readFraction)
+	s = chineseScale.ReplaceAllStringFunc(s, func(m string) string {
 		return strings.NewReplacer("万", ` \times 10^{4}`, "亿", ` \times 10^{8}`).Replace(m)
 	})
-	s = chineseUnit().ReplaceAllStringFunc(s, func(m string) string {
-		p := chineseUnit().FindStringSubmatch(m)
+	s = chineseUnit.ReplaceAllStringFunc(s, func(m string) string {
+		p := chineseUnit.FindStringSubmatch(m)
 		return p[1] + chineseUnits[p[2]] + p[3]
 	})
-	s = chineseCount().ReplaceAllString(s, "$1 items$2")
-	s = chineseRoot().ReplaceAllString(s, `\sqrt{$1}`)
-	s = chineseMinus().ReplaceAllString(s, "$1-$2")
+	s = chineseCount.ReplaceAllString(s, "$1 items$2")
+	s = chineseRoot.ReplaceAllString(s, `\sqrt{$1}`)
+	s = chineseMinus.ReplaceAllString(s, "$1-$2")
 	s = chineseWords.Replace(s)
-	return strings.TrimSpace(circledNext().ReplaceAllString(circledNext().ReplaceAllString(s, "$1$2"), "$1$2"))
+	return strings.TrimSpace(circledNext.ReplaceAllString(circledNext.ReplaceAllString(s, "$1$2"), "$1$2"))
 }
 
 // hasHan reports whether a text has a Chinese character, the comma of Chinese lists or a circled digit.
@@ -88,33 +88,23 @@ const han = `[零〇一二两三四五六七八九十百千]+|[0-9.]+`
 
 var (
 	// chineseLabel matches what only says that the answer follows: 【答案】, 故选:, 选项.
-	chineseLabel = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`^(?:【答案】|(?:因此|所以|故|综上所述)?[,，]?` +
-			`(?:(?:最终|最后|正确)?的?答案(?:是|为|应为)?|答|应?选项?|为)?[:：]?)\s*`)
-	})
-	chineseFraction = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(` + han + `)分之(` + han + `)`)
-	})
-	chineseUnit = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`([0-9})$])\s*(元钱?|块钱|个月|个单位|平方单位|(?:平方|立方)?(?:厘|毫|分|千)?米(?:/秒|/小?时)?|` +
-			`公里(?:/小时)?|毫?升|千?克|公斤|吨|小时|分钟|秒|天|年|度|种|倍)([^\p{Han}]|$)`)
-	})
+	chineseLabel = pattern.New(`^(?:【答案】|(?:因此|所以|故|综上所述)?[,，]?` +
+		`(?:(?:最终|最后|正确)?的?答案(?:是|为|应为)?|答|应?选项?|为)?[:：]?)\s*`)
+	chineseFraction = pattern.New(`(` + han + `)分之(` + han + `)`)
+	chineseUnit     = pattern.New(`([0-9})$])\s*(元钱?|块钱|个月|个单位|平方单位|(?:平方|立方)?(?:厘|毫|分|千)?米(?:/秒|/小?时)?|` +
+		`公里(?:/小时)?|毫?升|千?克|公斤|吨|小时|分钟|秒|天|年|度|种|倍)([^\p{Han}]|$)`)
 	// chineseCount matches a classifier and the things it counts, but not 12个以上 (12 or more), 12个左右 (about 12)
 	// or 12个或更多: those are not 12.
-	chineseCount = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`([0-9])\s*(?:[个只名人位本张块条棵支件辆次组排页袋箱瓶朵头匹间架台道题岁]` +
-			`[^\P{Han}以左或上下不多余非半倍至到方的]{0,5}|种(?:不同)?的?(?:方法|方式|方案|选法|排法|走法|情况))([^\p{Han}]|$)`)
-	})
-	chineseScale  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9]\s*[万亿](?:[^万亿]|$)`) })
-	chineseOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\(?[A-J]\)?) ?选?项$`) })
+	chineseCount = pattern.New(`([0-9])\s*(?:[个只名人位本张块条棵支件辆次组排页袋箱瓶朵头匹间架台道题岁]` +
+		`[^\P{Han}以左或上下不多余非半倍至到方的]{0,5}|种(?:不同)?的?(?:方法|方式|方案|选法|排法|走法|情况))([^\p{Han}]|$)`)
+	chineseScale  = pattern.New(`[0-9]\s*[万亿](?:[^万亿]|$)`)
+	chineseOption = pattern.New(`^(\(?[A-J]\)?) ?选?项$`)
 	// chineseText matches Chinese words in an upright font.
-	chineseText = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`\\(?:text|textbf|mathrm|mbox) *\{([^{}]*\p{Han}[^{}]*)\}`)
-	})
+	chineseText = pattern.New(`\\(?:text|textbf|mathrm|mbox) *\{([^{}]*\p{Han}[^{}]*)\}`)
 	// circledNext matches two circled digits, which name statements, and the comma between them.
-	circledNext  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`([①-⑨]) ?, ?([①-⑨])`) })
-	chineseRoot  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`根号\s*([0-9]+)`) })
-	chineseMinus = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(^|[=,(\[{])负\s*([0-9])`) })
+	circledNext  = pattern.New(`([①-⑨]) ?, ?([①-⑨])`)
+	chineseRoot  = pattern.New(`根号\s*([0-9]+)`)
+	chineseMinus = pattern.New(`(^|[=,(\[{])负\s*([0-9])`)
 )
 
 // readFraction reads 三分之二 as 2/3, 百分之五 as 5%.
