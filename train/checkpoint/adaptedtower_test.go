@@ -57,7 +57,7 @@ func adaptedPicture(t *testing.T, x pictured, dir string, be kernels.Backend) (m
 // the merged tower makes the features of the adapted one, to rounding. Models of text cannot have them.
 func TestAdaptersOnVisionTowers(t *testing.T) {
 	eachPictured(t, func(t *testing.T, x pictured, dir string, v5 bool) {
-		if !slices.Contains([]string{"qwen2.5-vl", "internvl", "mistral3"}, x.Name) || !v5 {
+		if !slices.Contains([]string{"qwen2.5-vl", "internvl", "mistral3", "gemma3"}, x.Name) || !v5 {
 			return
 		}
 		be := openCPU(t, kernels.F32)
