@@ -56,10 +56,7 @@ const (
 )
 
 func text(format string, args ...any) line {
-	if len(args) > 0 {
-		format = fmt.Sprintf(format, args...)
-	}
-	return line{{Text: format}}
+	return line{{Text: fmt.Sprintf(format, args...)}}
 }
 
 func styled(s style, t string) span { return span{Text: t, Style: s} }

@@ -177,7 +177,8 @@ func TestOneArm(t *testing.T) {
 func TestOneSeed(t *testing.T) {
 	s := newStudy(t)
 	md := string(s.bundle(Input{Arm: compare.Arm{Runs: s.flowrl[:1]}}, Formats{})["report.md"])
-	for _, want := range []string{"1 seed", "One seed has no band", "the variation between training seeds was not measured"} {
+	for _, want := range []string{"1 seed", "One seed has no band", "the variation between training seeds was not measured",
+		"brackets are 95\u202f% intervals over problems"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("report.md lacks %q", want)
 		}
