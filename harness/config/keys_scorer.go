@@ -1,6 +1,9 @@
 package config
 
-import "exp/eval"
+import (
+	"exp/eval"
+	"exp/train/rollout"
+)
 
 // ScorerKey names the reward model of the final evaluation.
 const ScorerKey = "eval.final.scorer.weights"
@@ -27,7 +30,8 @@ func scorerKeys() []Key {
 		{Path: "eval.final.scorer.end", Kind: Bool, Default: is(false), When: []Clause{folder},
 			Help: "an end token follows eval.final.scorer.text, as in reward models that this program and TRL " +
 				"train on texts"},
-		{Path: "eval.final.scorer.steps", Kind: Enum, Words: append([]string{None}, stepScores...), Default: is(None),
+		{Path: "eval.final.scorer.steps", Kind: Enum, Words: append([]string{None}, rollout.StepScores()...),
+			Default: is(None),
 			Help: "it is a process reward model, which scores each step of a completion: the score is this of the " +
 				"probabilities that the steps are right, as for reward.steps"},
 		{Path: "eval.final.scorer.split", Kind: String, Default: is("\n"), Pattern: pattern("a text", `(?s).+`),

@@ -1,15 +1,16 @@
 package config
 
-import "slices"
+import (
+	"slices"
+
+	"exp/train/rollout"
+)
 
 func modelReward() rewardKind {
 	return rewardKind{name: "model",
 		about:  "a sequence-classification model on our own engine: reward.weights",
 		judges: true, weights: true, keys: rewardModelKeys}
 }
-
-// stepScores are the words of reward.steps but none, as reward.StepsWords lists them.
-var stepScores = []string{"min", "product", "last", "mean"}
 
 func rewardModelKeys() []Key {
 	// The run's own reward model, too, if it learns from steps.
@@ -32,7 +33,8 @@ func rewardModelKeys() []Key {
 		{Path: "reward.end", Kind: Bool, Default: is(false), Late: true,
 			Help: "an end token follows reward.text, as in reward models that this program and TRL train on texts; " +
 				"a chat ends as its template has it"},
-		{Path: "reward.steps", Kind: Enum, Words: append([]string{None}, stepScores...), Default: is(None), Late: true,
+		{Path: "reward.steps", Kind: Enum, Words: append([]string{None}, rollout.StepScores()...),
+			Default: is(None), Late: true,
 			When: byModel,
 			Help: "a process reward model scores each step of a completion, and the reward is this of the " +
 				"probabilities that its steps are right; none: the score at the completion's end"},

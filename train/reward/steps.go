@@ -8,21 +8,10 @@ import (
 	"exp/train/tokenizer"
 )
 
-// How the probabilities that steps are right become the score of their answer.
-const (
-	StepsMin     = "min"
-	StepsProduct = "product"
-	StepsLast    = "last"
-	StepsMean    = "mean"
-)
-
-// StepsWords lists them.
-func StepsWords() []string { return []string{StepsMin, StepsProduct, StepsLast, StepsMean} }
-
 // Steps says how a process reward model reads an answer: step by step, with a separator behind each. A step's score at
 // the separator's last token is the logit that it is right.
 type Steps struct {
-	Score     string // of StepsWords: the answer's score is this of σ(score of step)
+	Score     string // of rollout.StepScores: the answer's score is this of σ(score of step)
 	Split     string // separates the steps in an answer
 	Separator string // what the model reads behind each
 }
@@ -49,13 +38,13 @@ func (s *Steps) score(scores []float32) float64 {
 		least, product, sum = min(least, last), product*last, sum+last
 	}
 	switch s.Score {
-	case StepsMin:
+	case rollout.StepsMin:
 		return least
-	case StepsProduct:
+	case rollout.StepsProduct:
 		return product
-	case StepsLast:
+	case rollout.StepsLast:
 		return last
-	case StepsMean:
+	case rollout.StepsMean:
 		return sum / float64(len(scores))
 	}
 	panic("reward: unknown score of steps " + s.Score)

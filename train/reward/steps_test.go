@@ -43,7 +43,7 @@ func TestStepsScoreAsThePlainComputation(t *testing.T) {
 		return 1 / (1 + math.Exp(-m.value(ids, 0)))
 	}
 	// Steps are split at d, and the model reads c behind each: the steps of abdcad are ab and ca.
-	for _, way := range StepsWords() {
+	for _, way := range rollout.StepScores() {
 		var first []Score
 		for _, budget := range []int{1, 12, 1000} {
 			r, err := OpenModel(be, dir, ModelOptions{Text: "{prompt}{response}", BatchTokens: budget,
@@ -67,11 +67,12 @@ func TestStepsScoreAsThePlainComputation(t *testing.T) {
 						each = append(each, probability(read))
 					}
 				}
-				want := map[string]float64{StepsMin: slices.Min(each), StepsLast: each[len(each)-1], StepsProduct: 1}[way]
+				want := map[string]float64{rollout.StepsMin: slices.Min(each), rollout.StepsLast: each[len(each)-1],
+					rollout.StepsProduct: 1}[way]
 				for _, p := range each {
-					if way == StepsProduct {
+					if way == rollout.StepsProduct {
 						want *= p
-					} else if way == StepsMean {
+					} else if way == rollout.StepsMean {
 						want += p / float64(len(each))
 					}
 				}
