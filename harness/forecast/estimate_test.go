@@ -53,7 +53,7 @@ func TestEstimateHeap(t *testing.T) {
 		}
 		return e.Program
 	}
-	const step = 8 * 4000 * (1400 + 24*6)
+	const step = 8 * 4000 * (1200 + 24*6)
 	if one, more := program("train.steps=1"), program("train.steps=9"); more != one+step {
 		t.Errorf("%d bytes for one step, %d for more", one, more)
 	}

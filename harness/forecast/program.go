@@ -40,7 +40,7 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 		computing = 62 << 20
 		starting  = 107 << 20
 	)
-	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1400 + 24*int64(c.Rollout.MaxNewTokens))
+	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1200 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {
 		if file, err := os.Stat(filepath.Join(c.Model.Base, "tokenizer.json")); err == nil {
 			more = 6 * file.Size()
