@@ -65,12 +65,9 @@ type RewardModelParts struct {
 // (rl.RewardPairConfig). The reward of an answer is the score of the state at its last token. Pairs come in a new
 // random order each epoch. Create it with NewRewardModel, then Run it.
 type RewardModel struct {
-	tuner
-	cfg     RewardModelConfig
-	m       *model.Model
-	pairs   []RatedPair
-	heldOut []RatedPair
-	rows    Rows
+	scoreTuner
+	loss           rl.RewardPairConfig
+	pairs, heldOut []RatedPair
 }
 
 // NewRewardModel prepares training from step 0. Close it afterwards.
@@ -85,9 +82,10 @@ func NewRewardModel(c RewardModelConfig, p RewardModelParts) (*RewardModel, erro
 	case !ranks.Valid(c.Slices):
 		return nil, fmt.Errorf("reward model: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
-	t := &RewardModel{cfg: c, m: p.Model, pairs: p.Pairs, heldOut: p.HeldOut, rows: c.Rows(longest),
-		tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
-			order: order{n: len(p.Pairs), perStep: c.PairsPerStep, shuffled: true, seed: p.Seed}}}
+	t := &RewardModel{loss: c.Loss, pairs: p.Pairs, heldOut: p.HeldOut,
+		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices, every: c.ValidateEvery,
+			tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
+				order: order{n: len(p.Pairs), perStep: c.PairsPerStep, shuffled: true, seed: p.Seed}}}}
 	if err := t.open("reward_model", p.Model, c.Optim, t.rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {
 		return nil, err
 	}
@@ -122,47 +120,22 @@ func (t *RewardModel) Run(ctx context.Context, stop func() bool) error {
 }
 
 // Step takes one step and returns its record. It fails only if another rank does.
-func (t *RewardModel) Step() (rec *Step, err error) {
-	defer ranks.Recover(&err)
-	step := t.step + 1
-	clock := newStopwatch(t.clock)
-	list, epoch := t.order.step(step)
-	pairs := make([]RatedPair, len(list))
-	for i, k := range list {
-		pairs[i] = t.pairs[k]
+func (t *RewardModel) Step() (*Step, error) {
+	var heldOut func() scoredExamples
+	if len(t.heldOut) > 0 {
+		heldOut = func() scoredExamples { return ratingsOf(t.heldOut, t.loss) }
 	}
-	b, margins := ratedBatch(pairs)
-	rec = &Step{Step: step, Of: t.steps}
-	x := &ratings{batch: b, cfg: t.cfg.Loss, margin: margins}
-	t.rate(step, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), x)
-	rate := t.cfg.Optim.rate(step)
-	norm, event := t.learner.update(step, rate)
-	if event != nil {
-		rec.Events = append(rec.Events, *event)
-	}
-	rec.Metrics = append(x.metrics(), rl.Metric{Name: "rm/grad_norm", Value: norm},
-		rl.Metric{Name: "rm/lr", Value: rate}, rl.Metric{Name: "rm/epoch", Value: float64(epoch)})
-	clock.lap("reward_model")
-	if every := t.cfg.ValidateEvery; len(t.heldOut) > 0 && (step == t.steps || every > 0 && step%every == 0) {
-		rec.Metrics = append(rec.Metrics, t.validate()...)
-		clock.lap("testing")
-	}
-	checkFinite(rec)
-	rec.System = clock.metrics(b)
-	t.step = step
-	return rec, nil
+	return t.learn(func(drawn []int) scoredExamples {
+		pairs := make([]RatedPair, len(drawn))
+		for i, k := range drawn {
+			pairs[i] = t.pairs[k]
+		}
+		return ratingsOf(pairs, t.loss)
+	}, heldOut)
 }
 
-// validate returns the metrics of the held-out pairs.
-func (t *RewardModel) validate() []rl.Metric {
-	defer t.passes.scoring(t.rows)()
-	b, margins := ratedBatch(t.heldOut)
-	x := &ratings{batch: b, cfg: t.cfg.Loss, margin: margins, value: t.passes.values(t.m, b)}
-	return x.heldOut()
-}
-
-// ratedBatch lays out pairs, chosen before rejected, and returns the margin of each row's problem.
-func ratedBatch(pairs []RatedPair) (*batch, map[*rollout.Problem]float64) {
+// ratingsOf lays out pairs, chosen before rejected.
+func ratingsOf(pairs []RatedPair, loss rl.RewardPairConfig) *ratings {
 	rows, margins := make([]Trajectory, 0, 2*len(pairs)), map[*rollout.Problem]float64{}
 	for i := range pairs {
 		x := &pairs[i]
@@ -177,15 +150,14 @@ func ratedBatch(pairs []RatedPair) (*batch, map[*rollout.Problem]float64) {
 	}
 	b := newBatch(rows, rl.Overlong{}, nil)
 	b.paired = true
-	return b, margins
+	return &ratings{stateScores: stateScores{batch: b}, cfg: loss, margin: margins}
 }
 
 // ratings are the rewards of pairs.
 type ratings struct {
-	*batch
+	stateScores
 	cfg    rl.RewardPairConfig
 	margin map[*rollout.Problem]float64
-	value  []float32 // [N] scores of the state before each token
 }
 
 // reward returns the reward of a row: the score of the state at its last token.
@@ -196,29 +168,13 @@ func (x *ratings) pair(row int) rl.RewardPair {
 	return x.cfg.Pair(x.reward(row), x.reward(row+1), x.margin[x.traj[row].Problem])
 }
 
-// rate computes the gradient of the pairs' loss. It fills x with the rewards, in the order of the slices of b.
-func (t *RewardModel) rate(step int, b *sliced, x *ratings) {
-	x.batch, x.value = b.batch, make([]float32, len(b.mask))
-	p, l := t.passes, t.learner
-	n, ws := float64(len(b.traj)/2), p.train
-	var grad []float32
-	l.gradient(b, func(r0, r1 int) {
-		p.each(b.batch, r0, r1, ws, func(r0, r1 int) {
-			t.dropAdapters(b.batch, step, r0, r1)
-			l.m.Forward(ws)
-			l.m.Values(ws)
-			p.read(x.value[b.rows[r0]:], ws.Value())
-			take(&grad, ws.Rows())
-			for row := r0; row < r1; row += 2 {
-				for i, slope := range x.pair(row).Slopes {
-					grad[b.rows[row+i+1]-1-b.rows[r0]] = float32(slope / n)
-				}
-			}
-			p.write(ws.DValue(), grad)
-			l.m.Backward(ws, model.Upstream{Values: true})
-		})
-	})
-	p.gather(kernels.Host(x.value), b.tokenEnds(p.group.Size()), 1)
+func (x *ratings) slopes(grad []float32, r0, r1 int) {
+	n := float64(len(x.traj) / 2)
+	for row := r0; row < r1; row += 2 {
+		for i, slope := range x.pair(row).Slopes {
+			grad[x.rows[row+i+1]-1-x.rows[r0]] = float32(slope / n)
+		}
+	}
 }
 
 // ratingSummary holds means over pairs, and the extent of their rewards.

@@ -130,9 +130,8 @@ func ratingLoss(t *testing.T, pairs []RatedPair, move []float32) (loss float64, 
 	r.be.Copy(m.Params(), kernels.Host(params))
 	r.be.Sync()
 	m.Refresh()
-	b, margins := ratedBatch(pairs)
-	x = &ratings{batch: b, cfg: c.Loss, margin: margins}
-	f.rate(1, b.slice(0, len(b.traj), c.Slices, f.passes.bundle), x)
+	x = ratingsOf(pairs, c.Loss)
+	f.gradient(1, x.slice(0, len(x.traj), c.Slices, f.passes.bundle), x)
 	return x.summary().loss, r.host(m.Grads()), x, m
 }
 

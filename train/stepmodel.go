@@ -62,12 +62,8 @@ type StepModelParts struct {
 // labelled steps of an update. The score of a step is the one of the state at its last token. Answers come in a new
 // random order each epoch. Create it with NewStepModel, then Run it.
 type StepModel struct {
-	tuner
-	cfg     StepModelConfig
-	m       *model.Model
-	answers []SteppedAnswer
-	heldOut []SteppedAnswer
-	rows    Rows
+	scoreTuner
+	answers, heldOut []SteppedAnswer
 }
 
 // NewStepModel prepares training from step 0. Close it afterwards.
@@ -82,9 +78,10 @@ func NewStepModel(c StepModelConfig, p StepModelParts) (*StepModel, error) {
 	case !ranks.Valid(c.Slices):
 		return nil, fmt.Errorf("reward model: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
-	t := &StepModel{cfg: c, m: p.Model, answers: p.Answers, heldOut: p.HeldOut, rows: c.Rows(longest),
-		tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
-			order: order{n: len(p.Answers), perStep: c.AnswersPerStep, shuffled: true, seed: p.Seed}}}
+	t := &StepModel{answers: p.Answers, heldOut: p.HeldOut,
+		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices, every: c.ValidateEvery,
+			tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
+				order: order{n: len(p.Answers), perStep: c.AnswersPerStep, shuffled: true, seed: p.Seed}}}}
 	if err := t.open("reward_model", p.Model, c.Optim, t.rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {
 		return nil, err
 	}
@@ -126,65 +123,40 @@ func (p *StepModelParts) longest() (most int, err error) {
 func (t *StepModel) Run(ctx context.Context, stop func() bool) error { return t.run(ctx, stop, t.Step) }
 
 // Step takes one step and returns its record. It fails only if another rank does.
-func (t *StepModel) Step() (rec *Step, err error) {
-	defer ranks.Recover(&err)
-	step := t.step + 1
-	clock := newStopwatch(t.clock)
-	chosen, epoch := t.order.step(step)
-	list := make([]SteppedAnswer, len(chosen))
-	for i, k := range chosen {
-		list[i] = t.answers[k]
+func (t *StepModel) Step() (*Step, error) {
+	var heldOut func() scoredExamples
+	if len(t.heldOut) > 0 {
+		heldOut = func() scoredExamples { return stepScoresOf(t.heldOut) }
 	}
-	rec = &Step{Step: step, Of: t.steps}
-	b, of := steppedBatch(list)
-	x := &stepScores{of: of}
-	t.score(step, b.slice(0, len(b.traj), t.cfg.Slices, t.passes.bundle), x)
-	rate := t.cfg.Optim.rate(step)
-	norm, event := t.learner.update(step, rate)
-	if event != nil {
-		rec.Events = append(rec.Events, *event)
-	}
-	rec.Metrics = append(x.metrics(), rl.Metric{Name: "rm/grad_norm", Value: norm},
-		rl.Metric{Name: "rm/lr", Value: rate}, rl.Metric{Name: "rm/epoch", Value: float64(epoch)})
-	clock.lap("reward_model")
-	if every := t.cfg.ValidateEvery; len(t.heldOut) > 0 && (step == t.steps || every > 0 && step%every == 0) {
-		rec.Metrics = append(rec.Metrics, t.validate()...)
-		clock.lap("testing")
-	}
-	checkFinite(rec)
-	rec.System = clock.metrics(b)
-	t.step = step
-	return rec, nil
+	return t.learn(func(drawn []int) scoredExamples {
+		list := make([]SteppedAnswer, len(drawn))
+		for i, k := range drawn {
+			list[i] = t.answers[k]
+		}
+		return stepScoresOf(list)
+	}, heldOut)
 }
 
-// validate returns the metrics of the held-out answers.
-func (t *StepModel) validate() []rl.Metric {
-	defer t.passes.scoring(t.rows)()
-	b, of := steppedBatch(t.heldOut)
-	x := &stepScores{batch: b, of: of, value: t.passes.values(t.m, b)}
-	return x.heldOut()
-}
-
-// steppedBatch lays out answers, and returns the one of each row's problem.
-func steppedBatch(list []SteppedAnswer) (*batch, map[*rollout.Problem]*SteppedAnswer) {
-	rows, of := make([]Trajectory, len(list)), map[*rollout.Problem]*SteppedAnswer{}
+// stepScoresOf lays out answers.
+func stepScoresOf(list []SteppedAnswer) *stepScores {
+	rows, of, n := make([]Trajectory, len(list)), map[*rollout.Problem]*SteppedAnswer{}, 0
 	for i := range list {
 		x := &list[i]
 		q := &rollout.Problem{ID: x.ID}
-		of[q] = x
+		of[q], n = x, n+len(x.Ends)
 		tokens := append(append(make([]int32, 0, len(x.Tokens)+1), x.Tokens...), 0) // see SteppedAnswer.Length
 		rows[i] = Trajectory{Problem: q, Prompt: x.Prompt,
 			Completion: &rollout.Completion{Tokens: tokens, LogProbs: make([]float32, len(tokens))},
 			Verdict:    rollout.Verdict{Status: rollout.Graded}}
 	}
-	return newBatch(rows, rl.Overlong{}, nil), of
+	return &stepScores{stateScores: stateScores{batch: newBatch(rows, rl.Overlong{}, nil)}, of: of, n: n}
 }
 
 // stepScores are the scores of the steps of answers.
 type stepScores struct {
-	*batch
-	of    map[*rollout.Problem]*SteppedAnswer
-	value []float32 // [N] scores of the state before each token
+	stateScores
+	of map[*rollout.Problem]*SteppedAnswer // of each row's problem
+	n  int                                 // labelled steps
 }
 
 // steps calls f with the place in value of each labelled step of a row, which is the one of the token after it, and
@@ -196,33 +168,13 @@ func (x *stepScores) steps(row int, f func(place int, right bool)) {
 	}
 }
 
-// score computes the gradient of the steps' loss. It fills x with the scores, in the order of the slices of b.
-func (t *StepModel) score(step int, b *sliced, x *stepScores) {
-	x.batch, x.value = b.batch, make([]float32, len(b.mask))
-	p, l := t.passes, t.learner
-	n, ws := 0.0, p.train
-	for row := range b.traj {
-		n += float64(len(x.of[b.traj[row].Problem].Ends))
-	}
-	var grad []float32
-	l.gradient(b, func(r0, r1 int) {
-		p.each(b.batch, r0, r1, ws, func(r0, r1 int) {
-			t.dropAdapters(b.batch, step, r0, r1)
-			l.m.Forward(ws)
-			l.m.Values(ws)
-			p.read(x.value[b.rows[r0]:], ws.Value())
-			take(&grad, ws.Rows())
-			for row := r0; row < r1; row++ {
-				x.steps(row, func(place int, right bool) {
-					_, slope := rl.StepLoss(float64(x.value[place]), right)
-					grad[place-b.rows[r0]] = float32(slope / n)
-				})
-			}
-			p.write(ws.DValue(), grad)
-			l.m.Backward(ws, model.Upstream{Values: true})
+func (x *stepScores) slopes(grad []float32, r0, r1 int) {
+	for row := r0; row < r1; row++ {
+		x.steps(row, func(place int, right bool) {
+			_, slope := rl.StepLoss(float64(x.value[place]), right)
+			grad[place-x.rows[r0]] = float32(slope / float64(x.n))
 		})
-	})
-	p.gather(kernels.Host(x.value), b.tokenEnds(p.group.Size()), 1)
+	}
 }
 
 // stepSummary holds means over labelled steps.

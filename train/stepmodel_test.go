@@ -113,9 +113,8 @@ func stepModelLoss(t *testing.T, answers []SteppedAnswer, move []float32) (loss 
 	r.be.Copy(m.Params(), kernels.Host(params))
 	r.be.Sync()
 	m.Refresh()
-	b, of := steppedBatch(answers)
-	x = &stepScores{of: of}
-	f.score(1, b.slice(0, len(b.traj), c.Slices, f.passes.bundle), x)
+	x = stepScoresOf(answers)
+	f.gradient(1, x.slice(0, len(x.traj), c.Slices, f.passes.bundle), x)
 	return x.summary().loss, r.host(m.Grads()), x, m
 }
 
