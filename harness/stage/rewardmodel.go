@@ -22,32 +22,59 @@ import (
 // roles of its files.
 const RewardModelDir = "reward_model"
 
-// trainRewardModel teaches the weights with a score head to tell the better of two answers, from pairs in a file. It
-// does not depend on the run's seed, so all runs with the same upstream configuration share its result.
+// trainRewardModel teaches the weights with a score head to tell the better of two answers, or right steps from wrong
+// ones, from a file. It does not depend on the run's seed, so all runs with the same upstream configuration share its
+// result.
 func trainRewardModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
-	c := e.run()
+	c, seed := e.run(), seedFunc(e.run().RewardModel.Seed)
+	tensor := Everyone(c, e.group().Size()).Tensor
 	if c.RewardModel.OfSteps() {
-		return trainStepModel(ctx, e, in)
+		parts := train.StepModelParts{Backend: e.Backend, Seed: seed, Ranks: e.Ranks, Tensor: tensor}
+		counts, err := e.steppedAnswers(ctx, in, &parts)
+		if err != nil {
+			return nil, err
+		}
+		return e.trainScorer(ctx, in, counts, "step_", func(m *model.Model, r train.Recorder) (scorer, error) {
+			conf := StepModelConfig(c)
+			conf.Offload = e.Offload
+			parts.Model, parts.Recorder = m, r
+			return train.NewStepModel(conf, parts)
+		})
 	}
-	parts := train.RewardModelParts{Backend: e.Backend, Seed: seedFunc(c.RewardModel.Seed), Ranks: e.Ranks,
-		Tensor: Everyone(c, e.group().Size()).Tensor}
+	parts := train.RewardModelParts{Backend: e.Backend, Seed: seed, Ranks: e.Ranks, Tensor: tensor}
 	counts, err := e.ratedPairs(ctx, in, &parts)
 	if err != nil {
 		return nil, err
 	}
+	return e.trainScorer(ctx, in, counts, "", func(m *model.Model, r train.Recorder) (scorer, error) {
+		conf := RewardModelConfig(c)
+		conf.Offload = e.Offload
+		parts.Model, parts.Recorder = m, r
+		return train.NewRewardModel(conf, parts)
+	})
+}
+
+// scorer is a reward model that learns.
+type scorer interface {
+	tuner
+	Close()
+}
+
+// trainScorer trains the run's reward model with what open returns. counts are of the examples, and the names of its
+// loss and accuracy begin with what.
+func (e *Env) trainScorer(ctx context.Context, in Inputs, counts map[string]float64, what string,
+	open func(*model.Model, train.Recorder) (scorer, error)) (*Outcome, error) {
+	c := e.run().RewardModel
 	heads, err := e.rewardModelHeads()
 	if err != nil {
 		return nil, err
 	}
-	m, err := e.startModel(in, heads, seedFunc(c.RewardModel.Seed))
+	m, err := e.startModel(in, heads, seedFunc(c.Seed))
 	if err != nil {
 		return nil, err
 	}
-	conf := RewardModelConfig(c)
-	conf.Offload = e.Offload
 	x := tuning{e: e, kind: config.RewardModel, counts: counts}
-	parts.Model, parts.Recorder = m, recorder(x.record)
-	t, err := train.NewRewardModel(conf, parts)
+	t, err := open(m, recorder(x.record))
 	if err != nil {
 		m.Close()
 		return nil, err
@@ -62,11 +89,11 @@ func trainRewardModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) 
 	if err != nil || outputs == nil {
 		return nil, err
 	}
-	facts := metrics(fact("steps", float64(c.RewardModel.Steps)), fact("loss", last["rm/loss"]))
-	if held, ok := last["rm/val_accuracy"]; ok {
+	facts := metrics(fact("steps", float64(c.Steps)), fact("loss", last["rm/"+what+"loss"]))
+	if held, ok := last["rm/val_"+what+"accuracy"]; ok {
 		facts = append(facts, fact("held-out accuracy", held))
 	} else {
-		facts = append(facts, fact("accuracy", last["rm/accuracy"]))
+		facts = append(facts, fact("accuracy", last["rm/"+what+"accuracy"]))
 	}
 	return &Outcome{Outputs: outputs, Summary: last, Facts: facts}, nil
 }
@@ -285,51 +312,6 @@ func trainedRewardNote(_ *config.Run, x External) string {
 		return "the run's own reward model reads the whole chat, formatted by the run's chat template"
 	}
 	return "the run's own reward model reads plain text: prompt, response and an end token"
-}
-
-// trainStepModel is trainRewardModel for labelled steps of answers.
-func trainStepModel(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
-	c := e.run()
-	parts := train.StepModelParts{Backend: e.Backend, Seed: seedFunc(c.RewardModel.Seed), Ranks: e.Ranks,
-		Tensor: Everyone(c, e.group().Size()).Tensor}
-	counts, err := e.steppedAnswers(ctx, in, &parts)
-	if err != nil {
-		return nil, err
-	}
-	heads, err := e.rewardModelHeads()
-	if err != nil {
-		return nil, err
-	}
-	m, err := e.startModel(in, heads, seedFunc(c.RewardModel.Seed))
-	if err != nil {
-		return nil, err
-	}
-	conf := StepModelConfig(c)
-	conf.Offload = e.Offload
-	x := tuning{e: e, kind: config.RewardModel, counts: counts}
-	parts.Model, parts.Recorder = m, recorder(x.record)
-	t, err := train.NewStepModel(conf, parts)
-	if err != nil {
-		m.Close()
-		return nil, err
-	}
-	free := sync.OnceFunc(func() {
-		t.Close()
-		m.Close()
-	})
-	defer free()
-	x.put = func(t learns) (Output, error) { return e.putScorer(in, t, m, free) }
-	last, outputs, err := x.run(ctx, t)
-	if err != nil || outputs == nil {
-		return nil, err
-	}
-	facts := metrics(fact("steps", float64(c.RewardModel.Steps)), fact("loss", last["rm/step_loss"]))
-	if held, ok := last["rm/val_step_accuracy"]; ok {
-		facts = append(facts, fact("held-out accuracy", held))
-	} else {
-		facts = append(facts, fact("accuracy", last["rm/step_accuracy"]))
-	}
-	return &Outcome{Outputs: outputs, Summary: last, Facts: facts}, nil
 }
 
 // steppedAnswers sets the answers that the stage learns from, and those that it is validated on. It returns counts for
