@@ -74,19 +74,25 @@ func ShowAdapted(m *model.Model, g *vision.Gallery, t *vision.Tower, room int) (
 	return v, nil
 }
 
-// TowerBytes returns the memory of the vision tower, which a stage loads if its data shows images: of its weights, and
-// of the largest image, which has at most so many tokens. Both are 0 for a model of text alone, and for one that
-// cannot be read, which the plan reports.
-func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
+// plannedTower returns the vision tower of the run's model, and the patches of the largest image, which has at most so
+// many tokens. It is not ok for a model of text alone, nor for one that cannot be read, which the plan reports.
+func plannedTower(c *config.Run, tokens int) (tower vision.Config, patches int, ok bool) {
 	if !ReadsImages(c) {
-		return 0, 0
+		return tower, 0, false
 	}
 	settings, err := PictureSettings(c)
 	if err != nil {
-		return 0, 0
+		return tower, 0, false
 	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
+	tower, _, err = checkpoint.ReadVision(c.Model.Base)
+	return tower, min(settings.MostPatches(), tokens*settings.Merge*settings.Merge), err == nil
+}
+
+// TowerBytes returns the memory of the vision tower, which a stage loads if its data shows images: of its weights, and
+// of the largest image, which has at most so many tokens. Both are 0 where plannedTower is not ok.
+func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
+	tower, patches, ok := plannedTower(c, tokens)
+	if !ok {
 		return 0, 0
 	}
 	t, err := checkpoint.OpenTower(c.Model.Base)
@@ -94,7 +100,6 @@ func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
 		return 0, 0
 	}
 	defer t.Close()
-	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
 	return tower.WeightBytes(t.Frozen()), tower.Bytes(kernels.F32, Operand(c), patches)
 }
 
@@ -102,18 +107,10 @@ func TowerBytes(c *config.Run, tokens int) (weights, image int64) {
 // packed returns, and the forward and backward pass of the largest image, which has at most so many tokens. The
 // model's arena has its weights and gradients. Both are 0 where TowerBytes' are.
 func LearningTowerBytes(c *config.Run, tokens int, packed model.PackedLen) (copies, image int64) {
-	if !ReadsImages(c) {
+	tower, patches, ok := plannedTower(c, tokens)
+	if !ok {
 		return 0, 0
 	}
-	settings, err := PictureSettings(c)
-	if err != nil {
-		return 0, 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
-		return 0, 0
-	}
-	patches := min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
 	return tower.LearningWeightBytes(packed, Operand(c)), tower.LearningBytes(kernels.F32, Operand(c), patches)
 }
 
@@ -132,11 +129,8 @@ func (x *External) tower(c *config.Run, bad func(key, code, message, help string
 // ImageFLOPs returns the floating-point operations of the vision tower for an image of so many tokens: of its
 // features, and of a backward pass, through all weights or through adapters alone. Both are 0 where TowerBytes' are.
 func ImageFLOPs(c *config.Run, tokens int, adapters bool) (forward, backward float64) {
-	if !ReadsImages(c) {
-		return 0, 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
+	tower, _, ok := plannedTower(c, tokens)
+	if !ok {
 		return 0, 0
 	}
 	return tower.ImageFLOPs(tokens, adapters)
@@ -145,11 +139,8 @@ func ImageFLOPs(c *config.Run, tokens int, adapters bool) (forward, backward flo
 // FloatTowerBytes returns the memory of the vision tower's weights in float32, as stages of the run make them; 0 where
 // TowerBytes' are.
 func FloatTowerBytes(c *config.Run) int64 {
-	if !ReadsImages(c) {
-		return 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
+	tower, _, ok := plannedTower(c, 0)
+	if !ok {
 		return 0
 	}
 	return tower.WeightBytes(kernels.F32)
@@ -160,18 +151,11 @@ func FloatTowerBytes(c *config.Run) int64 {
 // largest image, which has at most so many tokens, with gradients or without. Both are 0 where TowerBytes' are.
 func AdaptedTowerBytes(c *config.Run, a *model.Adapters, tokens int, learns bool, packed model.PackedLen) (copies,
 	image int64) {
-	if !ReadsImages(c) {
+	tower, patches, ok := plannedTower(c, tokens)
+	if !ok {
 		return 0, 0
 	}
-	settings, err := PictureSettings(c)
-	if err != nil {
-		return 0, 0
-	}
-	tower, _, err := checkpoint.ReadVision(c.Model.Base)
-	if err != nil {
-		return 0, 0
-	}
-	on, patches := checkpoint.TowerAdapters(a), min(settings.MostPatches(), tokens*settings.Merge*settings.Merge)
+	on := checkpoint.TowerAdapters(a)
 	return tower.AdapterBytes(on, learns, packed, Operand(c)),
 		tower.AdaptedBytes(on, learns, kernels.F32, Operand(c), patches)
 }
