@@ -93,6 +93,19 @@ func (p *Prompter) OpensThought(q *rollout.Problem) bool {
 // LongError is returned for a conversation that the model has no positions for.
 type LongError struct{ error }
 
+// errNoTemplate is the error for messages in a run without a chat template.
+var errNoTemplate = errors.New("the run has no chat template, which writes the messages: name one, data.chat")
+
+// tooLong returns an error for an answer whose tokens with its prompt are more than a model's positions (0: unknown).
+// key is the setting that leaves such rows out, and what names them.
+func tooLong(where string, tokens, positions int, key, what string) error {
+	if positions == 0 || tokens <= positions {
+		return nil
+	}
+	return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
+		"%s: %[3]d leaves such %[5]s out", where, tokens, positions, key, what)}
+}
+
 // conversation encodes a conversation as sampling encodes its turns: the prompt up to the first answer, then each
 // answer with the token that ends it and what the chat template writes from there to where the assistant speaks
 // again. What follows the last answer to learn is left out. It returns nil if x.most leaves nothing to learn. x says
@@ -106,7 +119,7 @@ func (p *Prompter) conversation(q *layout.Conversation, x *Conversation) (*Conve
 	}
 	x.images = q.Images
 	if p.template == nil {
-		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
+		return nil, errNoTemplate
 	}
 	end, err := p.End()
 	if err != nil {

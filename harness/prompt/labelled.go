@@ -136,12 +136,12 @@ func (p *Prompter) CheckAnswers(list []layout.Labelled, positions int) error {
 			quantity.Plural(plan.Count(), "answer"), left, n)
 	}
 	for i, x := range out {
-		if x == nil || positions == 0 {
+		if x == nil {
 			continue
 		}
-		if n := len(x.Prompt) + len(x.Tokens); n > positions {
-			return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
-				"prefer.max_tokens: %d leaves such answers out", list[i].Answer.Where, n, positions, positions)}
+		n := len(x.Prompt) + len(x.Tokens)
+		if err := tooLong(list[i].Answer.Where, n, positions, "prefer.max_tokens", "answers"); err != nil {
+			return err
 		}
 	}
 	return nil

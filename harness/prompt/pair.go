@@ -137,12 +137,12 @@ func (p *Prompter) CheckPairs(list []layout.Pair, positions int) error {
 			quantity.Plural(plan.Pairs, "pair"), left, n)
 	}
 	for i, x := range pairs {
-		if x == nil || positions == 0 {
+		if x == nil {
 			continue
 		}
-		if n := len(x.Chosen.Prompt) + max(len(x.Chosen.Tokens), len(x.Rejected.Tokens)); n > positions {
-			return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
-				"prefer.max_tokens: %d leaves such pairs out", list[i].Chosen.Where, n, positions, positions)}
+		n := len(x.Chosen.Prompt) + max(len(x.Chosen.Tokens), len(x.Rejected.Tokens))
+		if err := tooLong(list[i].Chosen.Where, n, positions, "prefer.max_tokens", "pairs"); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -111,7 +111,7 @@ func (p *Prompter) rated(q *layout.Conversation) ([]int32, error) {
 	case len(q.Messages) == 0:
 		return p.RatedText(q.Prompt + q.Target)
 	case p.template == nil:
-		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
+		return nil, errNoTemplate
 	}
 	return p.RatedChat(p.template.messagesOf(&q.Problem), &q.Problem)
 }
@@ -171,12 +171,12 @@ func (p *Prompter) CheckRated(list []layout.Pair, positions int, held bool) erro
 		return fmt.Errorf("%s has %s%s, and %s %d", file, quantity.Plural(plan.Pairs, "pair"), plan.leftOut(), asks, n)
 	}
 	for i, x := range pairs {
-		if x == nil || positions == 0 || x.longest() <= positions {
+		if x == nil {
 			continue
 		}
-		return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
-			"reward_model.max_tokens: %d leaves such pairs out", list[i].Chosen.Where, x.longest(), positions,
-			positions)}
+		if err := tooLong(list[i].Chosen.Where, x.longest(), positions, "reward_model.max_tokens", "pairs"); err != nil {
+			return err
+		}
 	}
 	return nil
 }

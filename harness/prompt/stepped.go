@@ -128,7 +128,7 @@ func (p *Prompter) steppedAnswer(q *layout.Stepwise) (*Stepped, error) {
 		return nil, errors.New("its prompt has no roles, which the run's chat template needs; make it a list of " +
 			"messages, or set data.chat: none")
 	case len(q.Asked.Messages) > 0 && p.template == nil:
-		return nil, errors.New("the run has no chat template, which writes the messages: name one, data.chat")
+		return nil, errNoTemplate
 	case p.template == nil:
 		asked, err = p.Tokenizer.Encode(q.Asked.Prompt, tokenizer.Options{})
 	default:
@@ -187,12 +187,12 @@ func (p *Prompter) CheckStepped(list []layout.Stepwise, positions int, held bool
 			asks, n)
 	}
 	for i, x := range answers {
-		if x == nil || positions == 0 || x.length() <= positions {
+		if x == nil {
 			continue
 		}
-		return &LongError{fmt.Errorf("%s: an answer with its prompt has %d tokens, the model has %d positions; "+
-			"reward_model.max_tokens: %d leaves such answers out", list[i].Asked.Where, x.length(), positions,
-			positions)}
+		if err := tooLong(list[i].Asked.Where, x.length(), positions, "reward_model.max_tokens", "answers"); err != nil {
+			return err
+		}
 	}
 	return nil
 }
