@@ -194,6 +194,10 @@ func (x *pass) planLowRank(r *rooms, f, o kernels.DType, backward bool) {
 
 // apply sets out to a linear map of in, its adapters included.
 func (x *pass) apply(out, in kernels.Buffer, y linear) {
+	if y.across {
+		x.be.MatMulDX(out, in, y.w)
+		return
+	}
 	x.be.MatMul(out, in, y.w, y.bias)
 	if len(y.low.list) == 0 {
 		return

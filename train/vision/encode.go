@@ -333,10 +333,6 @@ func (x *pass) merge(y merger, k int) {
 		if y.fc1.w.In > 0 {
 			n = x.activate(n, y.fc1, y.activation)
 		}
-		if y.fc2.across {
-			x.be.MatMulDX(to, n, y.fc2.w)
-			return
-		}
 		x.apply(to, n, y.fc2)
 	})
 }
