@@ -87,6 +87,6 @@ func TestRank(t *testing.T) {
 	}
 	scores[0].Reward = math.NaN()
 	if err := CheckScores(samples, scores); err == nil {
-		t.Error("a score that is no number is accepted")
+		t.Error("a score of NaN is accepted")
 	}
 }

@@ -83,7 +83,8 @@ func NewRewardModel(c RewardModelConfig, p RewardModelParts) (*RewardModel, erro
 		return nil, fmt.Errorf("reward model: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
 	t := &RewardModel{loss: c.Loss, pairs: p.Pairs, heldOut: p.HeldOut,
-		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices, every: c.ValidateEvery,
+		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices,
+			every: c.ValidateEvery,
 			tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
 				order: order{n: len(p.Pairs), perStep: c.PairsPerStep, shuffled: true, seed: p.Seed}}}}
 	if err := t.open("reward_model", p.Model, c.Optim, t.rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {

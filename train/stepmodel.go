@@ -59,7 +59,7 @@ type StepModelParts struct {
 }
 
 // StepModel trains a process reward model on labelled steps in a file: it minimises the mean of rl.StepLoss over the
-// labelled steps of an update. The score of a step is the one of the state at its last token. Answers come in a new
+// labelled steps of an update. A step's score is read at its last token. Answers come in a new
 // random order each epoch. Create it with NewStepModel, then Run it.
 type StepModel struct {
 	scoreTuner
@@ -79,7 +79,8 @@ func NewStepModel(c StepModelConfig, p StepModelParts) (*StepModel, error) {
 		return nil, fmt.Errorf("reward model: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
 	t := &StepModel{answers: p.Answers, heldOut: p.HeldOut,
-		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices, every: c.ValidateEvery,
+		scoreTuner: scoreTuner{m: p.Model, rows: c.Rows(longest), optim: c.Optim, slices: c.Slices,
+			every: c.ValidateEvery,
 			tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
 				order: order{n: len(p.Answers), perStep: c.AnswersPerStep, shuffled: true, seed: p.Seed}}}}
 	if err := t.open("reward_model", p.Model, c.Optim, t.rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {

@@ -251,7 +251,7 @@ func isFile(ref string) bool {
 	return err == nil && !info.IsDir() && strings.ContainsAny(ref, "./"+string(filepath.Separator))
 }
 
-// namesFile reports whether a --suite that is no file looks like the path of one.
+// namesFile reports whether a --suite without a file looks like a path.
 func namesFile(ref string) bool {
 	return strings.ContainsRune(ref, filepath.Separator) ||
 		slices.Contains([]string{".jsonl", ".json", ".parquet", ".csv", ".tsv", ".yaml", ".yml", ".gz", ".zst"},

@@ -73,7 +73,8 @@ func TestEvalPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		reasons = append(reasons, s.Reason)
-		if strings.Count(s.Prompt, "×24 sha256:") != 2 || strings.Count(s.Prompt, "Side?\nA:") != 2 || strings.Contains(s.Prompt, "B) ") || s.Gold != "B" {
+		if strings.Count(s.Prompt, "×24 sha256:") != 2 || strings.Count(s.Prompt, "Side?\nA:") != 2 ||
+			strings.Contains(s.Prompt, "B) ") || s.Gold != "B" {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -86,7 +87,8 @@ func TestEvalPictures(t *testing.T) {
 	if got := metrics(append(shots, "--likelihood", "letter")...); got != "pass@1 not_graded option_prob option_brier" {
 		t.Errorf("letters: %s", got)
 	}
-	if got := metrics(append(shots, "--likelihood", "off", "--shots", "0", "--n", "1", "--max-new-tokens", "3")...); !strings.Contains(got, "accuracy/mmmu") {
+	if got := metrics(append(shots, "--likelihood", "off", "--shots", "0", "--n", "1", "--max-new-tokens",
+		"3")...); !strings.Contains(got, "accuracy/mmmu") {
 		t.Errorf("sampled after that: %s", got)
 	}
 	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "completions of 4 evaluations sampled again") ||

@@ -20,7 +20,7 @@ import (
 func (a *app) scorerValues(c *cli.Context, db *store.DB) ([]config.Value, error) {
 	if !c.IsSet("score-by") {
 		if c.IsSet("score-with") {
-			return nil, a.Usagef("--score-with is for the reward model of --score-by, and there is none")
+			return nil, a.Usagef("--score-with needs --score-by, which names the reward model")
 		}
 		return nil, nil
 	}
@@ -45,7 +45,7 @@ func (a *app) scorerValues(c *cli.Context, db *store.DB) ([]config.Value, error)
 		}
 		path := block + key
 		if _, known := config.Lookup(path); !known || path == config.ScorerKey {
-			return nil, a.Usagef("--score-with %s: there is no key %s", set, path).
+			return nil, a.Usagef("--score-with %s: unknown key %s", set, path).
 				Advise("exp config explain " + strings.TrimSuffix(block, ".") + " lists them")
 		}
 		if strings.HasPrefix(value, `"`) { // a shell passes no line end, and flags lose one

@@ -115,6 +115,6 @@ func TestEvalScorer(t *testing.T) {
 	eval("--score-by", "nobody").refuses(t, 3, "nobody")
 	eval("--score-with", "end=true").refuses(t, 2, "--score-by")
 	eval("--score-by", moved, "--score-with", `split="x`).refuses(t, 2, "not a text in quotes")
-	eval("--score-by", moved, "--score-with", "ends=true").refuses(t, 2, "no key eval.final.scorer.ends")
+	eval("--score-by", moved, "--score-with", "ends=true").refuses(t, 2, "unknown key eval.final.scorer.ends")
 	eval("--score-by", "configs").refuses(t, 2, "configs/config.json")
 }

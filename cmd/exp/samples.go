@@ -168,7 +168,7 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 	}
 }
 
-// addModelScores adds the scores of the evaluation's reward model, behind those of the grader.
+// addModelScores adds the scores of the evaluation's reward model behind the grader's.
 func addModelScores(t *cli.Table, list []recorded.Completion) {
 	if !slices.ContainsFunc(list, func(s recorded.Completion) bool { return s.ModelScore != nil }) {
 		return

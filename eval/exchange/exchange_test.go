@@ -249,7 +249,8 @@ func TestMatch(t *testing.T) {
 // Programs spell the places of images in their own ways, or not at all.
 func TestMatchImages(t *testing.T) {
 	problems := []rollout.Problem{{ID: "p", Prompt: "<image>Which is in <image>, the left?\n\nA) <image>\nB) none"}, {ID: "q", Prompt: "<image>"}}
-	f := &File{Responses: []Response{{Item: "p", Prompt: "Which is in <image 1>, the left?"}, {Item: "p", Prompt: "Which is in , the left?"}, {Item: "q", Prompt: "<image 1>"}}}
+	f := &File{Responses: []Response{{Item: "p", Prompt: "Which is in <image 1>, the left?"},
+		{Item: "p", Prompt: "Which is in , the left?"}, {Item: "q", Prompt: "<image 1>"}}}
 	if reworded, err := f.Match(problems); err != nil || reworded != 0 {
 		t.Errorf("%d reworded, %v", reworded, err)
 	}

@@ -167,8 +167,8 @@ func lettered(text string) (list []any) {
 // mmmuSubject matches the ids of MMMU, such as validation_Computer_Science_9.
 var mmmuSubject = regexp.MustCompile(`^[a-z]+_(.+)_[0-9]+$`)
 
-// mmmu reads options and answers that are Python's spelling of lists, and the subject in the id. A question that the
-// picture shows is empty, and "?" in the test split is no answer.
+// mmmu reads options and answers that are Python's spelling of lists, and the subject in the id. A question within
+// the picture is empty, and "?" in the test split means that nobody published the answer.
 func mmmu(r rows.Row) (rows.Row, error) {
 	for _, column := range []string{"options", "answer"} {
 		text, isText := r.Fields[column].(string)

@@ -115,7 +115,8 @@ func TestPictureBenchmarks(t *testing.T) {
 		{"mmmu-pro", `{"id":"test_History_1","question":"In <image 1>?","options":"['a', 'b', 'c']",` + mmmuImages + `,"answer":"C",
 "topic_difficulty":"Easy","subject":"History"}`,
 			`test_History_1 "In <image>?\n\nA) a\nB) b\nC) c" = C|(C) c of History [3] asks "In <image>?" ["a" "b" "c"], 2`},
-		{"mmmu-pro", `{"id":"validation_Accounting_29","question":"<image 1>?","options":"[['A', 'B', 'neither']]",` + mmmuImages + `,"answer":"B","subject":"Accounting"}`,
+		{"mmmu-pro", `{"id":"validation_Accounting_29","question":"<image 1>?","options":"[['A', 'B', 'neither']]",` +
+			mmmuImages + `,"answer":"B","subject":"Accounting"}`,
 			`validation_Accounting_29 "<image>?\n\nA) A\nB) B\nC) neither" = B|(B) B of Accounting [3] asks "<image>?" ["A" "B" "neither"], 1`},
 		{"mmmu-pro-vision", `{"id":"test_History_1","image":=Y,"options":"['a', 'b', 'c']","answer":"C","subject":"History"}`,
 			`test_History_1 "<image>" = C|(C) c of History [5] asks "<image>" ["a" "b" "c"], 2`},
@@ -204,17 +205,20 @@ func TestPictureErrors(t *testing.T) {
 	}
 	vision := func(more string) string { return `{"id":"1","question":"Q","level":1,"subject":"s",` + more + `}` }
 	for row, want := range map[string]string{
-		vision(`"options":[],"decoded_image":null,"answer":"1"`):                                                                                        `field "decoded_image": the row has no image, and its problem is about one: fill the column`,
-		vision(`"options":[],"decoded_image":{"bytes":null,"path":null},"answer":"1"`):                                                                  `the row has no image`,
-		vision(`"options":[],"decoded_image":{"bytes":"QUJD"},"answer":"1"`):                                                                            `field "decoded_image": the image: its bytes are not an image file`,
-		vision(`"options":[],"decoded_image":{"bytes":null,"path":"gone.png"},"answer":"1"`):                                                            `gone.png: no such file`,
-		mmmu("See <image 2>.", "['a', 'b']", `"image_1":`+w+`,`):                                                                                        `the text shows <image 2>, and the row has no such image in its columns image_1, image_2`,
-		mmmu("See <image 8>.", "['a', 'b']", `"image_1":`+w+`,`):                                                                                        `the text shows <image 8>`,
-		mmmu("See.", "['a', '<image 1>']", `"image_1":null,`):                                                                                           `the text shows <image 1>`,
-		mmmu("See <image 1>.", "a, b", `"image_1":`+w+`,`):                                                                                              `field "options": "a, b" is not a list of options, as Python or JSON spells it`,
-		vision(`"options":["x","y"],"decoded_image":` + w + `,"answer":"C"`):                                                                            `"C" is none of the 2 options`,
-		`{"pid":"1","question":"Q","decoded_image":` + w + `,"choices":null,"precision":null,"answer":"1.2","question_type":"f","answer_type":"float"}`: `field "precision": missing`,
-		`{"question":"Q","answer":"1","photo":` + w + `}`: "field \"photo\": the row has an image there, and no known layout of problems says where its text " +
+		vision(`"options":[],"decoded_image":null,"answer":"1"`):                             `field "decoded_image": the row has no image, and its problem is about one: fill the column`,
+		vision(`"options":[],"decoded_image":{"bytes":null,"path":null},"answer":"1"`):       `the row has no image`,
+		vision(`"options":[],"decoded_image":{"bytes":"QUJD"},"answer":"1"`):                 `field "decoded_image": the image: its bytes are not an image file`,
+		vision(`"options":[],"decoded_image":{"bytes":null,"path":"gone.png"},"answer":"1"`): `gone.png: no such file`,
+		mmmu("See <image 2>.", "['a', 'b']", `"image_1":`+w+`,`):                             `the text shows <image 2>, and the row has no such image in its columns image_1, image_2`,
+		mmmu("See <image 8>.", "['a', 'b']", `"image_1":`+w+`,`):                             `the text shows <image 8>`,
+		mmmu("See.", "['a', '<image 1>']", `"image_1":null,`):                                `the text shows <image 1>`,
+		mmmu("See <image 1>.", "a, b", `"image_1":`+w+`,`):                                   `field "options": "a, b" is not a list of options, as Python or JSON spells it`,
+		vision(`"options":["x","y"],"decoded_image":` + w +
+			`,"answer":"C"`): `"C" is none of the 2 options`,
+		`{"pid":"1","question":"Q","decoded_image":` + w +
+			`,"choices":null,"precision":null,"answer":"1.2","question_type":"f","answer_type":"float"}`: `field "precision": missing`,
+		`{"question":"Q","answer":"1","photo":` + w +
+			`}`: "field \"photo\": the row has an image there, and no known layout of problems says where its text " +
 			"shows it: name the column (data.image_key: photo) and write <image> at the place",
 		`{"question":"Q","answer":"1","image_1":` + w + `,"image_2":null}`: `field "image_1": the row has an image there`,
 		`{"question":"Q","answer":"1","shots":[` + w + `]}`:                `field "shots": the row has an image there`,

@@ -253,9 +253,9 @@ func (o *options) bare() bool {
 }
 
 // right returns the number of the option that a field calls right: the option in that column, if it is one of theirs.
-// Else a text is a label of the row's, a letter, or an option's text; a number that is no label counts options from
-// 0, and so does a text of digits that is nothing else. A list has a 1 for the right one, else 0; or it has one of the
-// above.
+// Else a text is one of the row's labels, a letter, or an option's text; a number that is not a label counts options
+// from 0, and so do digits that match nothing else. A list has a 1 for the right option and 0 for others, or holds one
+// of the above.
 func (c *Choices) right(r rows.Row, field string, o options, question string) (int, error) {
 	if slices.Contains(c.Options, field) {
 		text, err := r.Text(field)

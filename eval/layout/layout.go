@@ -44,7 +44,7 @@ type Layout struct {
 	Query    string
 	Tell     []string // columns that tell a row of this layout from others; a row may have null in them
 	Only     bool     // and has no other columns
-	Graders  []string // usual ones of the benchmark; nil: those of questions with so many options, or of mathematics
+	Graders  []string // the benchmark's; nil: as for any question with so many options, or mathematics
 	Decimals string   // optional: how many decimals the answer is asked with
 	// Adapt returns a row with the fields that the layout names; nil: rows have them.
 	Adapt func(r rows.Row) (rows.Row, error)

@@ -222,7 +222,7 @@ func value(text []byte) (v any, err error) {
 	return v, after(text, d.InputOffset())
 }
 
-// notJSON words the error of a text that is no JSON.
+// notJSON words the error of a text that cannot be read as JSON.
 func notJSON(err error, text []byte) error {
 	if err == io.ErrUnexpectedEOF {
 		err = errors.New("text ends inside a value")

@@ -49,7 +49,8 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := back.Problems[0]
-		if got := strings.Join(s.Graders, " "); got != tt.graders || p.Prompt != tt.prompt || len(p.Images) != strings.Count(tt.prompt, rollout.ImageMark) {
+		if got := strings.Join(s.Graders, " "); got != tt.graders || p.Prompt != tt.prompt ||
+			len(p.Images) != strings.Count(tt.prompt, rollout.ImageMark) {
 			t.Errorf("%s: graders %s, %q, %d images", tt.file, got, p.Prompt, len(p.Images))
 		}
 		g, err := Grader(s.Graders[len(s.Graders)-1])

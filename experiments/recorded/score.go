@@ -53,7 +53,7 @@ func AddScores(ctx context.Context, db *store.DB, run store.Run, list []Completi
 	return nil
 }
 
-// scoringOf returns the verdicts of the newest scoring of what a stage sampled; nil if there is none.
+// scoringOf returns the verdicts of the newest scoring of a stage's samples; nil if nobody scored them.
 func scoringOf(stages []store.Stage, home int64) *store.IO {
 	var sampled []store.IO
 	for _, s := range stages {

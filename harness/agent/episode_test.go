@@ -422,7 +422,7 @@ func TestForms(t *testing.T) {
 	for fields, want := range map[string]string{
 		`, "guided_regex": "[0-9"`: "guided_regex: missing closing ]",
 		`, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}`: `response_format: the schema has "not", which is not supported`,
-		`, "tool_choice": "required"`: "tool_choice asks for a call, and there are no tools",
+		`, "tool_choice": "required"`: "tool_choice asks for a call, but the request has no tools",
 	} {
 		if got, why := x.chat(fields, user("a"), repeat("12"), user("b")); !strings.HasPrefix(got, "400 ") || !strings.HasPrefix(why, want) {
 			t.Errorf("%s: %s, %s; want %s", fields, got, why, want)
@@ -435,7 +435,8 @@ func TestForms(t *testing.T) {
 		t.Errorf("the policy was asked %+v", x.p.asked)
 	}
 	x = playedBy(t, o, &policy{says: []string{"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"}})
-	if got, why := x.chat(`, "tools": [{"type":"function","function":{"name":"f"}}], "tool_choice": "required"`, user("a")); !strings.Contains(got, `"name":"f"`) || why != "tool_calls" {
+	if got, why := x.chat(`, "tools": [{"type":"function","function":{"name":"f"}}], "tool_choice": "required"`,
+		user("a")); !strings.Contains(got, `"name":"f"`) || why != "tool_calls" {
 		t.Errorf("%s, %s", got, why)
 	}
 	if f := x.p.asked[0].params.Form; f == nil || f.Begin().Next('<') == nil || f.Begin().Next('{') != nil {

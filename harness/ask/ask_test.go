@@ -110,7 +110,8 @@ func TestRenderRefuses(t *testing.T) {
 		{[]rollout.Problem{choice("a", "", 0), plain}, choice("x", "", 0), letters, "problem p of dev has no options"},
 		{[]rollout.Problem{{ID: "o", Prompt: "O?"}}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem o of dev has no answer"},
 		{[]rollout.Problem{shown}, plain, suite.Asking{Prompt: "{problem}", Shots: 1}, "problem p of dev is a chat of several messages"},
-		{[]rollout.Problem{optionImages}, plain, suite.Asking{Prompt: "{problem}", Shots: 1, Likelihood: eval.ByOption}, "problem o of dev has an image as an option"},
+		{[]rollout.Problem{optionImages}, plain, suite.Asking{Prompt: "{problem}", Shots: 1,
+			Likelihood: eval.ByOption}, "problem o of dev has an image as an option"},
 		{nil, plain, suite.Asking{Prompt: "{problem}", Description: "On {source}"}, "the problem names no source"},
 	} {
 		r := renderer{asking: tt.asking}
@@ -165,13 +166,17 @@ func TestRenderImages(t *testing.T) {
 	const image = `{"type":"image"},`
 	for _, tt := range []struct{ name, likelihood, prompt, messages, images string }{
 		{"letters", eval.ByLetter, "D\n\nIn <image>, q?\n\nA) q1\nB) q2\nA: B\n\nc?\n\nA) c1\nB) c2\nA: A\n\nIn <image>, q?\n\nA) q1\nB) q2\nA:",
-			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]},` +
+			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image +
+				`{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]},` +
 				`{"role":"assistant","content":"B"},{"role":"user","content":"c?\n\nA) c1\nB) c2\nA:"},{"role":"assistant","content":"A"},` +
-				`{"role":"user","content":[{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
+				`{"role":"user","content":[{"type":"text","text":"In "},` + image +
+				`{"type":"text","text":", q?\n\nA) q1\nB) q2"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
 		{"options", eval.ByOption, "D\n\nIn <image>, q?\nA: q2\n\nc?\nA: c1\n\nIn <image>, q?\nA:",
-			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]},` +
+			`[{"role":"user","content":[{"type":"text","text":"D\n\n"},{"type":"text","text":"In "},` + image +
+				`{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]},` +
 				`{"role":"assistant","content":"q2"},{"role":"user","content":"c?\nA:"},{"role":"assistant","content":"c1"},` +
-				`{"role":"user","content":[{"type":"text","text":"In "},` + image + `{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
+				`{"role":"user","content":[{"type":"text","text":"In "},` + image +
+				`{"type":"text","text":", q?"},{"type":"text","text":"\nA:"}]}]`, "22 11"},
 	} {
 		a := suite.Asking{Prompt: "{problem}\nA:", Likelihood: tt.likelihood, Shots: 2, Description: "D"}
 		shots, err := NewExamples("dev", examples, a)

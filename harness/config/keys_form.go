@@ -18,11 +18,11 @@ func formKeys() []Key {
 		{Path: formPath + "kind", Kind: Enum,
 			Words: []string{None, "regex", "choice", "json_object", "json_schema"}, Default: is(None),
 			Help: "form that completions must have, in training and all evaluations: tokens that cannot lead to one " +
-				"are not drawn; log-probs stay those of all tokens"},
+				"are not drawn; log-probs still count all tokens"},
 		{Path: formPath + "regex", Kind: String, When: of("regex"), Pattern: pattern("a regular expression", `(?s).+`),
 			Help: "expression that a whole completion matches, in RE2's syntax, such as <think>(?s:.*)</think>[0-9]+"},
 		{Path: formPath + "choice", Kind: String, List: true, When: of("choice"), Pattern: pattern("a text", `(?s).+`),
-			Help: "texts of which a completion is one"},
+			Help: "a completion is one of these texts"},
 		{Path: formPath + "schema", Kind: String, When: of("json_schema"), Pattern: pattern("JSON", `(?s).+`),
 			Help: "JSON schema that a completion follows, as a text (docs/commands.md has the keywords)"},
 	}

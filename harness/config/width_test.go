@@ -10,7 +10,8 @@ import (
 func TestWidthOfTexts(t *testing.T) {
 	n := 0
 	for _, path := range paths() {
-		for _, text := range []string{aboutTask(path), aboutReward(path), aboutPrime(path), aboutModel(path), aboutPrefer(path), aboutRewardModel(path), aboutRollout(path), aboutTools(path), aboutScorer(path)} {
+		for _, text := range []string{aboutTask(path), aboutReward(path), aboutPrime(path), aboutModel(path),
+			aboutPrefer(path), aboutRewardModel(path), aboutRollout(path), aboutTools(path), aboutScorer(path)} {
 			for line := range strings.Lines(text) {
 				n++
 				if w := utf8.RuneCountInString(strings.TrimRight(line, "\n")); w > 100 {

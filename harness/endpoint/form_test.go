@@ -36,7 +36,8 @@ func TestForms(t *testing.T) {
 		{"guided_json", `"guided_json":` + person, follows},
 		{"regex", `"guided_regex":"[a-c]{2,9}"`, word.MatchString},
 		{"choice", `"structured_outputs":{"choice":["yes","no"]}`, func(s string) bool { return s == "yes" || s == "no" }},
-		{"choice, with fields that could not be met", `"guided_choice":["yes","no"],"min_tokens":9,"ignore_eos":true`, func(s string) bool { return s == "yes" || s == "no" }},
+		{"choice, with fields that could not be met", `"guided_choice":["yes","no"],"min_tokens":9,"ignore_eos":true`,
+			func(s string) bool { return s == "yes" || s == "no" }},
 	} {
 		for path, prompt := range map[string]string{"completions": `"prompt":"x"`, "chat/completions": `"messages":[{"role":"user","content":"x"}]`} {
 			for seed := range 4 {
@@ -69,9 +70,12 @@ func TestForcedCalls(t *testing.T) {
 		`{"type":"function","function":{"name":"time","parameters":{"type":"object","properties":{}}}}]`
 	kinds := map[string]int{}
 	for seed := range 12 {
-		for choice, most := range map[string]int{`"required"`: 9, `{"type":"function","function":{"name":"weather"}}`: 1, `"required","parallel_tool_calls":false`: 1,
+		for choice, most := range map[string]int{`"required"`: 9,
+			`{"type":"function","function":{"name":"weather"}}`: 1, `"required","parallel_tool_calls":false`: 1,
 			`"auto","guided_choice":["so"]`: 9, `"required","chat_template_kwargs":{"thinks":true},"max_tokens":150`: 9} {
-			code, text := post(t, h.URL+"/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,%s,"tool_choice":%s,"temperature":0.7}`, seed, tools, choice))
+			code, text := post(t, h.URL+"/v1/chat/completions",
+				fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,%s,"tool_choice":%s,"temperature":0.7}`,
+					seed, tools, choice))
 			var r said
 			if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 {
 				t.Fatalf("%d %s", code, text)

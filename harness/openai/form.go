@@ -15,7 +15,7 @@ import (
 type Wanted struct {
 	Spec  *form.Spec
 	Field string // that says so
-	// Calls says that answers call tools, of which Tool names one.
+	// Calls says that answers call tools; Tool may name the one to call.
 	Calls bool
 	Tool  string
 }
@@ -161,7 +161,7 @@ func (r *Request) checkWanted() error {
 	tools := r.tools()
 	switch {
 	case len(tools) == 0:
-		return Bad("tool_choice", "tool_choice asks for a call, and there are no tools")
+		return Bad("tool_choice", "tool_choice asks for a call, but the request has no tools")
 	case w.Spec != nil:
 		return Bad(w.Field, "%s restricts the answer, and tool_choice asks for calls: leave one out", w.Field)
 	case w.Tool != "" && !slices.ContainsFunc(tools, func(t form.Tool) bool { return t.Name == w.Tool }):
@@ -219,7 +219,7 @@ func (r *Request) Form(calls toolcall.Syntax, marks map[int32]string, thinking b
 		Separator: f.Separator, Many: !r.OneCall && w.Tool == "", Marks: marks}
 	for _, t := range r.tools() {
 		if !goodName.MatchString(t.Name) {
-			return nil, Bad("tools", "tools: %q is no name: letters, digits, _, - and . may be in one", t.Name)
+			return nil, Bad("tools", "tools: %q is not a name: use letters, digits, _, - and .", t.Name)
 		}
 		if w.Tool == "" || t.Name == w.Tool {
 			spec.Calls.Tools = append(spec.Calls.Tools, t)

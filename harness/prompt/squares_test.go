@@ -49,7 +49,7 @@ func squarePrompter(t *testing.T) (*Prompter, goldenSquares) {
 	return p, g
 }
 
-// Prompts that show images have the ids of Gemma 3's processor, whose line ends join those of the text around.
+// Prompts that show images have the ids of Gemma 3's processor, whose line ends join the line ends around them.
 func TestSquaresAsTransformers(t *testing.T) {
 	p, g := squarePrompter(t)
 	for i, x := range g.Prompts {

@@ -29,7 +29,7 @@ type Evaluation struct {
 	Problems []rollout.Problem
 	Samples  []eval.Sample
 	Verdicts []rollout.Verdict // of Samples, in order
-	Scores   []rollout.Verdict // of Samples by a reward model, each in Reward; nil: there is none
+	Scores   []rollout.Verdict // of Samples by a reward model, each in Reward; nil: nobody scored them
 	Items    []eval.Item
 	Metrics  []eval.Metric
 	Ungraded int

@@ -224,7 +224,7 @@ const (
 	rewardBlock = "reward."
 )
 
-// scorerDigests is rewardDigests for the reward model that scores final evaluations; nil if there is none.
+// scorerDigests is rewardDigests for the reward model that scores final evaluations; nil without one.
 func scorerDigests(c *config.Run, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
 	if s := c.Eval.Final.Scorer; !s.Used() || s.Trained() {

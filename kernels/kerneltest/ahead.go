@@ -52,7 +52,7 @@ func aheadBatches(short bool) []packed {
 	return list
 }
 
-// tinyAheadBatches are those of aheadBatches for tiny sums. In longer sequences class "cpu/bf16" may find another sign
+// tinyAheadBatches are aheadBatches for tiny sums. In longer sequences class "cpu/bf16" may find another sign
 // of a zero than the reference, with or without blocks: keys behind a row that are in its last step count as products
 // of 0, which have signs.
 func tinyAheadBatches(bool) []packed {
@@ -148,7 +148,7 @@ func checkNoAhead(s *subject) error {
 }
 
 // checkAheadPrefill checks that Attention over whole sequences and chunks of rows that are appended and attended one
-// after another, none of which ends within a block, give the same bits.
+// after another, without a cut within a block, give the same bits.
 func checkAheadPrefill(s *subject) error {
 	for _, k := range cachesOf(aheadBatches(s.short), true) {
 		whole, err := run(s.b, func(c *call) { k.attend(c, k.qkv) })

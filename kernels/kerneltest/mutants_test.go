@@ -103,32 +103,42 @@ func TestFindsMutants(t *testing.T) {
 			s.Full = false
 			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
 		}}},
-		{"no row sees a block", "AheadAttention/prefill", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
-			s.Ahead = kernels.Buffer{}
-			r.Attention(out, stats, qkv, offsets, groups, s)
-		}}},
-		{"no row in pages sees a block", "AheadAttention/prefill", false, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
-			s.Ahead = kernels.Buffer{}
-			r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, s)
-		}}},
-		{"a block moves windows in pages", "AheadAttention/rows", true, mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq, pos kernels.Buffer, width int, s kernels.AttentionShape) {
-			ends := append([]int32(nil), kernels.Elems[int32](pos)...)
-			if !s.Ahead.Empty() {
-				for i, n := range kernels.Elems[int32](s.Ahead) {
-					ends[i] += n
+		{"no row sees a block", "AheadAttention/prefill", false,
+			mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer,
+				s kernels.AttentionShape) {
+				s.Ahead = kernels.Buffer{}
+				r.Attention(out, stats, qkv, offsets, groups, s)
+			}}},
+		{"no row in pages sees a block", "AheadAttention/prefill", false,
+			mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq,
+				pos kernels.Buffer, width int, s kernels.AttentionShape) {
+				s.Ahead = kernels.Buffer{}
+				r.PagedAttention(out, stats, qkv, p, table, seq, pos, width, s)
+			}}},
+		{"a block moves windows in pages", "AheadAttention/rows", true,
+			mutant{Backend: r, paged: func(out, stats, qkv kernels.Buffer, p kernels.Pages, table, seq,
+				pos kernels.Buffer, width int, s kernels.AttentionShape) {
+				ends := append([]int32(nil), kernels.Elems[int32](pos)...)
+				if !s.Ahead.Empty() {
+					for i, n := range kernels.Elems[int32](s.Ahead) {
+						ends[i] += n
+					}
 				}
-			}
-			s.Ahead = kernels.Buffer{}
-			r.PagedAttention(out, stats, qkv, p, table, seq, kernels.Host(ends), width, s)
-		}}},
-		{"no row sees a block in the backward pass", "AheadAttention/backward", true, mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
-			s.Ahead = kernels.Buffer{}
-			r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
-		}}},
-		{"blocks see whole sequences", "AheadAttention/sequences", false, mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
-			s.Full, s.Ahead = s.Window == 0 && groups.Empty() && !s.Ahead.Empty(), kernels.Buffer{}
-			r.Attention(out, stats, qkv, offsets, groups, s)
-		}}},
+				s.Ahead = kernels.Buffer{}
+				r.PagedAttention(out, stats, qkv, p, table, seq, kernels.Host(ends), width, s)
+			}}},
+		{"no row sees a block in the backward pass", "AheadAttention/backward", true,
+			mutant{Backend: r, back: func(dqkv, dout, out, stats, qkv, offsets, groups kernels.Buffer,
+				s kernels.AttentionShape) {
+				s.Ahead = kernels.Buffer{}
+				r.AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups, s)
+			}}},
+		{"blocks see whole sequences", "AheadAttention/sequences", false,
+			mutant{Backend: r, attention: func(out, stats, qkv, offsets, groups kernels.Buffer,
+				s kernels.AttentionShape) {
+				s.Full, s.Ahead = s.Window == 0 && groups.Empty() && !s.Ahead.Empty(), kernels.Buffer{}
+				r.Attention(out, stats, qkv, offsets, groups, s)
+			}}},
 		{"a part that turns is paired across the head", "Rope", true, mutant{Backend: r, rope: func(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionShape, inverse bool) {
 			old := append([]float32(nil), f(qkv)...)
 			r.Rope(qkv, cos, sin, pos, s, inverse)
@@ -193,21 +203,25 @@ func TestFindsMutants(t *testing.T) {
 				f(out.LSE)[0] += 0.1
 			}
 		}}},
-		{"the last word of a mask is not read", "Sample/masked/tokens", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
-			if W := kernels.MaskWords(w.Out); !p.Mask.Empty() {
-				words := kernels.Elems[int32](p.Mask)
-				for i := W - 1; i < len(words); i += W {
-					words[i] = -1
+		{"the last word of a mask is not read", "Sample/masked/tokens", false,
+			mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer,
+				w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+				if W := kernels.MaskWords(w.Out); !p.Mask.Empty() {
+					words := kernels.Elems[int32](p.Mask)
+					for i := W - 1; i < len(words); i += W {
+						words[i] = -1
+					}
 				}
-			}
-			r.Sample(ids, out, h, w, u, p)
-		}}},
-		{"the score comes from the masked softmax", "Sample/masked/rows", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
-			r.Sample(ids, out, h, w, u, p)
-			if !p.Mask.Empty() {
-				f(out.LSE)[0] -= 0.1
-			}
-		}}},
+				r.Sample(ids, out, h, w, u, p)
+			}}},
+		{"the score comes from the masked softmax", "Sample/masked/rows", false,
+			mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer,
+				w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
+				r.Sample(ids, out, h, w, u, p)
+				if !p.Mask.Empty() {
+					f(out.LSE)[0] -= 0.1
+				}
+			}}},
 		{"one token too many is kept", "Sample/ties", false, mutant{Backend: r, sample: func(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer, p kernels.Sampling) {
 			if p.TopK > 0 {
 				p.TopK++

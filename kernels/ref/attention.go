@@ -75,7 +75,7 @@ func (q sequence) lastSeen(n int, s kernels.AttentionShape) int {
 	return n
 }
 
-// seenFrom returns the first position, of those behind the prefix, that sees position t.
+// seenFrom returns the first position behind the prefix that sees position t.
 func (q sequence) seenFrom(t int, s kernels.AttentionShape) int {
 	n := max(t, q.prefix)
 	for n > q.prefix && q.lastSeen(n-1, s) >= t {

@@ -197,7 +197,8 @@ func (f *fixture) evaluate(r fakeRun, run store.Run, label string) {
 	f.must(err)
 	var evals []store.Eval
 	add := func(name string, v float64) {
-		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text) + r.examples), N: int64(items[0].Samples), Metric: name, Value: v,
+		evals = append(evals, store.Eval{StageGen: gen.ID, Suite: id, Protocol: digest(string(text) + r.examples),
+			N: int64(items[0].Samples), Metric: name, Value: v,
 			SE: math.NaN(), Lo: math.NaN(), Hi: math.NaN()})
 	}
 	for _, d := range definitions([]int{1, 2}) {

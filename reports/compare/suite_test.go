@@ -71,7 +71,7 @@ func TestSuiteOfOptions(t *testing.T) {
 	near(t, "option_prob", r.Suites[0].Metric("option_prob").Arms[0].Mean, 0.625)
 }
 
-// Of a run that was scored with two sets of examples, the scores with those of the other run count.
+// Where a run was scored with two sets of examples, the scores count whose examples the other run had.
 func TestSharedExamples(t *testing.T) {
 	f := newFixture(t)
 	first, second := plainRun("flow", "flowrl", 0, answers(2, 1)...), plainRun("ppo", "ppo", 0, answers(1, 1)...)

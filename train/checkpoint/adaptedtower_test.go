@@ -137,7 +137,7 @@ func checkModules(t *testing.T, dir string, c vision.Config) {
 	}
 	for _, name := range c.Kind.Modules() { // of the first block
 		if !slices.Contains(settings.Targets, name) {
-			t.Errorf("%s is no target", name)
+			t.Errorf("%s is not a target", name)
 		}
 	}
 	written, err := OpenFile(filepath.Join(dir, adapterFile))

@@ -29,7 +29,7 @@ type Tool struct {
 // expr returns the texts of calls.
 func (c *Calls) expr(g *grammar) (expr, error) {
 	if len(c.Tools) == 0 {
-		return nil, errors.New("there is no tool to call")
+		return nil, errors.New("the request has no tool to call")
 	}
 	g.mark(c.Marks)
 	var list []expr

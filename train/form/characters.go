@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// text stands for one text. Bytes that are no characters stand for nothing.
+// text stands for one text. Invalid bytes stand for nothing.
 func text(s string) expr {
 	var list []expr
 	for _, r := range s {

@@ -46,7 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Form struct {
 	vocab *Vocabulary
 	g     *grammar
-	class [256]uint8 // of bytes: those of a class are alike in the whole grammar
+	class [256]uint8 // of bytes: the whole grammar treats those of one class alike
 	bytes []byte     // by class: one of its bytes
 	marks map[int32][]byte
 

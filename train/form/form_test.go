@@ -18,7 +18,7 @@ type pieces []string
 func (p pieces) Piece(id int32) []byte { return []byte(p[id]) }
 func (p pieces) VocabSize() int        { return len(p) }
 
-// bytewise has all bytes, and more texts, some of which end within characters.
+// bytewise has all bytes and more texts; some end within characters.
 func bytewise(more ...string) pieces {
 	p := pieces{""}
 	for b := range 256 {
@@ -121,7 +121,8 @@ func TestMasksOfChoices(t *testing.T) {
 		if got, want := s.Ends(), slices.Contains(choices, text); got != want {
 			t.Fatalf("%q ends: %v", text, got)
 		}
-		if got, want := s.More(), slices.ContainsFunc(choices, func(c string) bool { return len(c) > len(text) && strings.HasPrefix(c, text) }); got != want {
+		if got, want := s.More(), slices.ContainsFunc(choices,
+			func(c string) bool { return len(c) > len(text) && strings.HasPrefix(c, text) }); got != want {
 			t.Fatalf("%q goes on: %v", text, got)
 		}
 		mask := s.Mask()
@@ -359,7 +360,8 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	c.Tools[0].Parameters = []byte(`{"not": {}}`)
-	if _, err := New(Spec{Calls: &c}, &Vocabulary{}); err == nil || err.Error() != `tools: the parameters of f: the schema has "not", which is not supported` {
+	if _, err := New(Spec{Calls: &c}, &Vocabulary{}); err == nil ||
+		err.Error() != `tools: the parameters of f: the schema has "not", which is not supported` {
 		t.Error(err)
 	}
 }

@@ -146,7 +146,7 @@ func (x *schemaReader) chosen(name string, v any, o object, at string) (expr, er
 	return alt(all...), nil
 }
 
-// values returns those of some values that have the type of a schema, if it says one.
+// values returns the values that have the type of a schema, if it says one.
 func (x *schemaReader) values(list []any, o object, at string) (expr, error) {
 	types, err := typesOf(o, at)
 	if err != nil {
@@ -421,7 +421,7 @@ func (x *schemaReader) array(o object, at string) (expr, error) {
 	return x.items(first, item, least, most), nil
 }
 
-// items stands for arrays of least to most items, of which the first have schemas of their own.
+// items stands for arrays of least to most items; the first ones have their own schemas.
 func (x *schemaReader) items(first []expr, item expr, least, most int) expr {
 	if len(first) == 0 && (most < 0 || least <= most) {
 		return x.json.list("[", "]", item, least, most)
@@ -496,7 +496,7 @@ func (x *schemaReader) object(o object, at string) (expr, error) {
 	return x.members(members, needed, extra), nil
 }
 
-// extra returns members besides those with names; nil: there are none. named tells whether the schema has properties.
+// extra returns members besides the named ones; nil: none may come. named tells whether the schema has properties.
 func (x *schemaReader) extra(o object, named bool, names []string, at string) (expr, error) {
 	v, ok := o.get("additionalProperties")
 	if !ok {
@@ -516,7 +516,7 @@ func (x *schemaReader) extra(o object, named bool, names []string, at string) (e
 	return x.g.shared(at+".additionalProperties", seq(name, x.json.colon(), value)), nil
 }
 
-// members stands for an object with members in their order, of which those that are not needed may be absent, and any
+// members stands for an object with members in their order; optional ones may be absent, and any
 // number of extra ones behind.
 func (x *schemaReader) members(list []expr, needed []bool, extra expr) expr {
 	return func(g *grammar, from, to node) {

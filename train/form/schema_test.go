@@ -24,7 +24,8 @@ func TestSchemas(t *testing.T) {
 		schema   string
 		yes, not []string
 	}{
-		{`{"type":"string"}`, []string{`""`, `"a\n\u00e9\ud83d\ude00é"`, `"\/"`}, []string{`"`, `"\ud83d"`, `"\udc00\udc00"`, `"\ud83da"`, `"\x"`, "\"\n\"", `x`, `"a" `}},
+		{`{"type":"string"}`, []string{`""`, `"a\n\u00e9\ud83d\ude00é"`, `"\/"`},
+			[]string{`"`, `"\ud83d"`, `"\udc00\udc00"`, `"\ud83da"`, `"\x"`, "\"\n\"", `x`, `"a" `}},
 		{`{"type":"string","minLength":2,"maxLength":3}`, []string{`"ab"`, `"é\n€"`, `"\ud83d\ude00a"`}, []string{`"a"`, `"abcd"`, `"\ud83d\ude00"`}},
 		{`{"type":"string","maxLength":0}`, []string{`""`}, []string{`"a"`}},
 		{`{"type":"string","pattern":"^a+$"}`, []string{`"aaa"`}, []string{`""`, `"ab"`, `"\u0061"`}},
@@ -36,7 +37,8 @@ func TestSchemas(t *testing.T) {
 		{`{"type":"string","enum":["a",1]}`, []string{`"a"`}, []string{`1`}},
 		{`{"const":2.50}`, []string{`2.50`}, []string{`2.5`}},
 		{`{"type":["integer","null"]}`, []string{`3`, `null`}, []string{`true`}},
-		{`{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}`, []string{`[1]`, `[1, 2]`, "[\n  1,\n  2\n]"}, []string{`[]`, `[1,2,3]`, `[1 ,2]`, `[1,]`, `["a"]`}},
+		{`{"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":2}`,
+			[]string{`[1]`, `[1, 2]`, "[\n  1,\n  2\n]"}, []string{`[]`, `[1,2,3]`, `[1 ,2]`, `[1,]`, `["a"]`}},
 		{`{"type":"array"}`, []string{`[]`, `[[], {"a": 1}, "x"]`}, []string{`[`, `{}`}},
 		{`{"type":"array","maxItems":0}`, []string{`[]`}, []string{`[1]`}},
 		{`{"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":{"type":"null"},"minItems":1}`,
@@ -51,7 +53,8 @@ func TestSchemas(t *testing.T) {
 			[]string{`{}`, `{"a":[]}`, `{"a":"x","b":1,"ab":2}`, `{"":1,"é":2}`}, []string{`{"b":"x"}`, `{"b":1,"a":"x"}`, `{"\u0061":1}`}},
 		{`{"type":"object","additionalProperties":{"type":"integer"}}`, []string{`{}`, `{"a":1,"b":2}`}, []string{`{"a":"b"}`}},
 		{`{"type":"object","additionalProperties":false}`, []string{`{}`}, []string{`{"a":1}`}},
-		{`{"type":"object","properties":{"a":true},"required":["a"],"additionalProperties":true}`, []string{`{"a":1,"b":{}}`}, []string{`{}`, `{"b":1}`}},
+		{`{"type":"object","properties":{"a":true},"required":["a"],"additionalProperties":true}`,
+			[]string{`{"a":1,"b":{}}`}, []string{`{}`, `{"b":1}`}},
 		{`{"anyOf":[{"type":"integer"},{"type":"array","items":{"$ref":"#"}}]}`, []string{`1`, `[1,[2,[]]]`}, []string{`"a"`, `[`}},
 		{`{"$ref":"#/$defs/n","$defs":{"n":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/n"},{"type":"null"}]}},"required":["v","next"]}}}`,
 			[]string{`{"v":1,"next":{"v":2,"next":null}}`}, []string{`{"v":1}`, `{"v":1,"next":{"v":2}}`}},
@@ -60,7 +63,9 @@ func TestSchemas(t *testing.T) {
 		{`{}`, []string{`{"a":[1]}`, `"x"`, `-1`, `true`}, []string{``, `x`}},
 		{`true`, []string{`1`}, []string{``}},
 		{`{"type":"string","format":"date"}`, []string{`"2024-02-28"`, `"1999-12-31"`}, []string{`"2024-02-30"`, `"2024-13-01"`, `"2024-1-1"`}},
-		{`{"type":"string","format":"date-time"}`, []string{`"2024-02-28T23:59:59Z"`, `"2024-02-28T23:59:59.5+02:00"`}, []string{`"2024-02-28"`, `"2024-02-28T24:00:00Z"`}},
+		{`{"type":"string","format":"date-time"}`,
+			[]string{`"2024-02-28T23:59:59Z"`, `"2024-02-28T23:59:59.5+02:00"`}, []string{`"2024-02-28"`,
+				`"2024-02-28T24:00:00Z"`}},
 		{`{"type":"string","format":"uuid"}`, []string{`"123e4567-e89b-12d3-a456-426614174000"`}, []string{`"123e4567"`}},
 		{`{"type":"string","format":"ipv4"}`, []string{`"1.2.3.255"`}, []string{`"1.2.3.256"`, `"1.2.3"`}},
 		{`{"type":"string","format":"email"}`, []string{`"a.b@c.de"`}, []string{`"a@b"`, `"@c.de"`}},
@@ -273,7 +278,8 @@ func TestBounds(t *testing.T) {
 				t.Fatalf("%s: %d: %v", spec.Schema, n, got)
 			}
 		}
-		spec.Schema = json.RawMessage(fmt.Sprintf(`{"type":"number","%s":%d.%02de-1,"%s":%d.%02d}`, names[0], lo, r.IntN(100), names[1], hi/10+1, r.IntN(100)))
+		spec.Schema = json.RawMessage(fmt.Sprintf(`{"type":"number","%s":%d.%02de-1,"%s":%d.%02d}`, names[0], lo,
+			r.IntN(100), names[1], hi/10+1, r.IntN(100)))
 		s := decoded(t, string(spec.Schema)).(map[string]any)
 		low, _ := s[names[0]].(json.Number).Float64()
 		high, _ := s[names[1]].(json.Number).Float64()
@@ -295,7 +301,8 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	f := schemaOf(t, `{"type":"number","minimum":0.5,"exclusiveMaximum":2}`)
-	for text, want := range map[string]bool{"0.5": true, "0.50": true, "0.49999": false, "0.5000001": true, "1": true, "1.99": true, "2": false, "2.0": false, "-1": false, "5e-1": false} {
+	for text, want := range map[string]bool{"0.5": true, "0.50": true, "0.49999": false, "0.5000001": true, "1": true,
+		"1.99": true, "2": false, "2.0": false, "-1": false, "5e-1": false} {
 		if f.Matches(text) != want {
 			t.Errorf("%s: %v", text, !want)
 		}

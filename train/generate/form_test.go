@@ -59,7 +59,9 @@ func TestFormedCompletions(t *testing.T) {
 		reqs[i+1].Prompt = append(slices.Clone(reqs[0].Prompt[:min(20, len(reqs[0].Prompt))]), reqs[i+1].Prompt[:min(19, len(reqs[i+1].Prompt))]...)
 	}
 	m := newModel(t, be, toy)
-	plain := sample(t, newEngine(t, one, newModel(t, one, toy), Options{MaxSequences: 9, PageTokens: 16, MaxTokens: 96}), reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 30})
+	plain := sample(t, newEngine(t, one, newModel(t, one, toy),
+		Options{MaxSequences: 9, PageTokens: 16,
+			MaxTokens: 96}), reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 30})
 	restarts, kept, cut, ended := 0, 0, 0, map[string]int{}
 	for pattern, p := range formed(t) {
 		p.MaxNewTokens, p.Form = 30, regexForm(t, pattern)

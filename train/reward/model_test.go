@@ -302,7 +302,8 @@ func TestOpenModelRefuses(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{"architectures": ["Qwen2ForCausalLM"]}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenModel(be, dir, o); err == nil || !strings.Contains(err.Error(), "not one name that ends in ForSequenceClassification or ForTokenClassification") {
+	if _, err := OpenModel(be, dir, o); err == nil ||
+		!strings.Contains(err.Error(), "not one name that ends in ForSequenceClassification or ForTokenClassification") {
 		t.Errorf("a language model: got %v", err)
 	}
 }

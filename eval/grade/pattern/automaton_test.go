@@ -63,7 +63,8 @@ func results(m matcher, s string) []any {
 // Expressions of random parts match the random texts that package regexp matches.
 func TestRandomExpressions(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	parts := []string{"a", "b", "é", " ", `\b`, `\B`, "^", "$", "(?m:^)", "(?m:$)", ".", "[^a]", `\w`, "(?i:K)", "a|b", "(", ")", "*", "?", "{2}", "|"}
+	parts := []string{"a", "b", "é", " ", `\b`, `\B`, "^", "$", "(?m:^)", "(?m:$)", ".", "[^a]", `\w`, "(?i:K)",
+		"a|b", "(", ")", "*", "?", "{2}", "|"}
 	letters := []string{"a", "b", "é", " ", "\n", "K", "k", "K", "\xff"}
 	random := func(from []string, n int) string {
 		var b strings.Builder

@@ -22,7 +22,7 @@ func New(expr string) *Pattern {
 	}
 }
 
-// Each method does what the one of its name does in regexp.Regexp.
+// Each method does what regexp.Regexp's method of the same name does.
 
 func (p *Pattern) MatchString(s string) bool {
 	found, known := p.automaton().match(s)

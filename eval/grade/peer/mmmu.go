@@ -208,7 +208,7 @@ func simpleNumber(s string) int {
 func digitsOf(s string) int { return len(s) - len(strings.TrimLeft(s, "0123456789")) }
 
 // mmmuNormal is normalize_str: a number with two decimals, or else a text in lower case. One character alone needs a
-// space beside it.
+// space next to it.
 func mmmuNormal(s string) (texts []string, number float64, isNumber bool) {
 	s = strings.TrimFunc(s, isPythonSpace)
 	if x, ok := pythonFloat(strings.ReplaceAll(s, ",", "")); ok {

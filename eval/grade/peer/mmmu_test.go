@@ -66,7 +66,7 @@ func TestMMMUOpen(t *testing.T) {
 		{"Tampa is in Florida", "Florida", true},
 		{"transformation", "Transformation", true},
 		{"so it is c", "C", true},
-		{"so it is abc", "C", false}, // a character needs a space beside it
+		{"so it is abc", "C", false}, // a character needs a space next to it
 		{"so it is c or d", "C", true},
 		{"MgS", "$MgS$", false},
 		{"4. Then 5", "4", true},

@@ -32,7 +32,7 @@ func (q *Question) letters() []string {
 	return list
 }
 
-// bare returns a question of which only a gold answer is known.
+// bare returns a question with nothing but a gold answer.
 func bare(gold string) Question {
 	return Question{Golds: []string{gold}, Letter: len(gold) == 1 && gold[0] >= 'A' && gold[0] < 'A'+mostLetters}
 }

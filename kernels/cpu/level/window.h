@@ -17,7 +17,7 @@ INLINE long run_end(long i, long T, int full, const int32_t *ahead) {
 	return i;
 }
 
-// first_seeing returns the first position, of those behind a prefix, that sees position t.
+// first_seeing returns the first position behind a prefix that sees position t.
 INLINE long first_seeing(long t, long prefix, int full, const int32_t *ahead) {
 	long i = full || t < prefix ? prefix : t;
 	while (ahead && i > prefix && ahead[i - 1] > 0) i--;
