@@ -174,7 +174,8 @@ func (p *Prompter) CheckRated(list []layout.Pair, positions int, held bool) erro
 		if x == nil {
 			continue
 		}
-		if err := tooLong(list[i].Chosen.Where, x.longest(), positions, "reward_model.max_tokens", "pairs"); err != nil {
+		err := tooLong(list[i].Chosen.Where, x.longest(), positions, "reward_model.max_tokens", "pairs")
+		if err != nil {
 			return err
 		}
 	}

@@ -190,7 +190,8 @@ func (p *Prompter) CheckStepped(list []layout.Stepwise, positions int, held bool
 		if x == nil {
 			continue
 		}
-		if err := tooLong(list[i].Asked.Where, x.length(), positions, "reward_model.max_tokens", "answers"); err != nil {
+		err := tooLong(list[i].Asked.Where, x.length(), positions, "reward_model.max_tokens", "answers")
+		if err != nil {
 			return err
 		}
 	}
