@@ -113,6 +113,28 @@ func TestRewardModelLearnsAndIsExact(t *testing.T) {
 	}
 }
 
+// Held-out pairs are judged by the weights after an update: as the next update finds the same pairs.
+func TestRewardModelValidates(t *testing.T) {
+	c := rewardModelConfig()
+	c.Steps, c.PairsPerStep, c.ValidateEvery = 2, len(ratedPairs()), 1
+	r := newToyRun(t, GRPO, 1)
+	x, _, err := rewardModelOf(r, r.be, c, ratedPairs())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.heldOut = x.pairs
+	if err := x.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for held, of := range map[string]string{"rm/val_loss": "rm/loss", "rm/val_margin": "rm/margin",
+		"rm/val_reward_mean": "rm/reward_mean"} {
+		got, before, after := metric(t, r.steps[0], held), metric(t, r.steps[0], of), metric(t, r.steps[1], of)
+		if math.Abs(got-after) > 1e-6 || math.Abs(after-before) < 1e-3 {
+			t.Errorf("%s %g after the first step, %s %g and %g", held, got, of, before, after)
+		}
+	}
+}
+
 // ratingLoss returns the loss and the gradient of the only step, of a model whose parameters are moved.
 func ratingLoss(t *testing.T, pairs []RatedPair, move []float32) (loss float64, grads []float32, x *ratings, m *model.Model) {
 	t.Helper()

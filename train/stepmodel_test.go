@@ -96,6 +96,26 @@ func TestStepModelLearnsAndIsExact(t *testing.T) {
 	}
 }
 
+// Held-out answers are judged by the weights after an update: as the next update finds the same answers.
+func TestStepModelValidates(t *testing.T) {
+	c := stepModelConfig()
+	c.Steps, c.AnswersPerStep, c.ValidateEvery = 2, len(steppedAnswers()), 1
+	r := newToyRun(t, GRPO, 1)
+	x, _, err := stepModelOf(r, r.be, c, steppedAnswers())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.heldOut = x.answers
+	if err := x.Run(context.Background(), nil); err != nil {
+		t.Fatal(err)
+	}
+	got := metric(t, r.steps[0], "rm/val_step_loss")
+	before, after := metric(t, r.steps[0], "rm/step_loss"), metric(t, r.steps[1], "rm/step_loss")
+	if math.Abs(got-after) > 1e-6 || math.Abs(after-before) < 1e-3 {
+		t.Errorf("held-out loss %g after the first step, loss %g and %g", got, before, after)
+	}
+}
+
 // stepModelLoss returns the loss and the gradient of the only step, of a model whose parameters are moved.
 func stepModelLoss(t *testing.T, answers []SteppedAnswer, move []float32) (loss float64, grads []float32, x *stepScores, m *model.Model) {
 	t.Helper()

@@ -69,7 +69,11 @@ func TestShow(t *testing.T) {
 	// The largest has 64, by max_pixels.
 	r.Run.Rollout.Tools = config.Tools{Kind: "agent", MaxConversations: 2}
 	r.Run.Train.Steps, r.Run.Train.PromptsPerStep, r.Run.Rollout.N, r.Run.Rollout.MaxNewTokens = 2, 3, 4, 8
+	small := image
 	_, image = stage.TowerBytes(c, 64)
+	if _, most := stage.TowerBytes(c, 1000); small >= image || most != image {
+		t.Errorf("an image of 6 tokens takes %d bytes, of 64 %d, the largest %d", small, image, most)
+	}
 	for _, tt := range []struct {
 		problems *prompt.ImagePlan
 		bytes    int64

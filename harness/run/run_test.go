@@ -34,6 +34,7 @@ type quiet struct {
 	cached   []string
 	warnings []string
 	notes    []string
+	facts    map[string][]Metric // of each stage
 	began    func(stage string)
 	progress func(stage string, done int)
 	ended    func(stage string)
@@ -49,6 +50,10 @@ func (q *quiet) StageDone(s StageInfo, r StageEnd) {
 	if r.Cached {
 		q.cached = append(q.cached, name(s))
 	}
+	if q.facts == nil {
+		q.facts = map[string][]Metric{}
+	}
+	q.facts[name(s)] = r.Facts
 	if q.ended != nil {
 		q.ended(name(s))
 	}

@@ -76,6 +76,13 @@ func TestStepModelRun(t *testing.T) {
 	if held, ok := got["rm/val_step_accuracy"].(float64); !ok || held <= 13.0/17 {
 		t.Errorf("accuracy of steps: %v", got["rm/val_step_accuracy"])
 	}
+	told := map[string]float64{}
+	for _, f := range q.facts["reward_model"] {
+		told[f.Name] = f.Value
+	}
+	if told["held-out accuracy"] != got["rm/val_step_accuracy"] || told["loss"] != got["rm/step_loss"] {
+		t.Errorf("the stage ends with %v", told)
+	}
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("repeating it: %+v", v)
 	}
