@@ -322,7 +322,7 @@ func TestToolsRefused(t *testing.T) {
 		{described.URL, user + `],` + offered + `,"guided_regex":"a"}`, "guided_regex is not supported with tools for this model"},
 		{h.URL, user + `],"tools":[{"type":"function","function":{"name":"f","parameters":{"not":{}}}}],"tool_choice":"required"}`,
 			`tools: the parameters of f: the schema has \"not\", which is not supported`},
-		{h.URL, user + `],"tools":[{"type":"function","function":{"name":"f\""}}],"tool_choice":"required"}`, `tools: \"f\\\"\" is no name`},
+		{h.URL, user + `],"tools":[{"type":"function","function":{"name":"f\""}}],"tool_choice":"required"}`, `tools: \"f\\\"\" is not a name`},
 		{h.URL, user + `],"tools":[{"type":"function","function":{}}]}`, "tools [0]: a tool must be"},
 		{h.URL, user + `],` + offered + `,"parallel_tool_calls":"no"}`, "parallel_tool_calls must be true or false"},
 		{h.URL, user + `,{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"x"}}]}]}`, `messages [1]: tool_calls: the arguments \"x\" spell no JSON object`},
