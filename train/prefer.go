@@ -54,6 +54,13 @@ type PreferParts struct {
 	Clock    func() time.Time
 	Ranks    ranks.Group // nil: ranks.Alone
 	Tensor   int         // as in Parts
+	Waiting              // for the reference
+}
+
+// Waiting is how a process that prepares to learn tells of it, and how it is stopped meanwhile.
+type Waiting struct {
+	Phase func(step int, phase string, done, total int) // of step 0; may be nil
+	Stop  func() bool                                   // asked between batches, may be nil
 }
 
 // Prefer learns from pairs in a file: it minimises the mean loss of a step's pairs (rl.PairConfig), and with Imitate
@@ -68,7 +75,7 @@ type Prefer struct {
 }
 
 // NewPrefer prepares learning from step 0. Close it afterwards. A checkpoint is restored after it, since the reference
-// is the model as it is now.
+// is the model as it is now. It returns ErrStopped if it was told to stop.
 func NewPrefer(c PreferConfig, p PreferParts) (t *Prefer, err error) {
 	longest, err := p.longest()
 	switch {
@@ -80,7 +87,7 @@ func NewPrefer(c PreferConfig, p PreferParts) (t *Prefer, err error) {
 		return nil, fmt.Errorf("prefer: %d slices: a power of two up to %d", c.Slices, ranks.MaxSlices)
 	}
 	t = &Prefer{cfg: c, pairs: p.Pairs, tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock,
-		recorder: p.Recorder, steps: c.Steps,
+		recorder: p.Recorder, steps: c.Steps, waiting: p.Waiting,
 		order: order{n: len(p.Pairs), perStep: c.PairsPerStep, shuffled: true, seed: p.Seed}}}
 	rows := c.Rows(longest)
 	if err := t.open("prefer", p.Model, c.Optim, rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {
@@ -134,6 +141,9 @@ func (t *Prefer) refer(m *model.Model, rows Rows) (err error) {
 		}
 		if len(list) == 0 {
 			continue
+		}
+		if err := t.refers(2*(len(t.pairs)-left), 2*min(len(t.pairs), t.steps*t.cfg.PairsPerStep)); err != nil {
+			return err
 		}
 		left -= len(list)
 		b := t.batch(list)

@@ -17,6 +17,7 @@ type tuner struct {
 	ranks    ranks.Group
 	clock    func() time.Time
 	recorder Recorder
+	waiting  Waiting
 	steps    int // to take
 	learner  *learner
 	passes   *passes
@@ -74,6 +75,19 @@ func (t *tuner) run(ctx context.Context, stop func() bool, take func() (*Step, e
 		}
 	}
 	return nil
+}
+
+// refers tells how many completions the reference has scored, before the next batch of them. It returns ErrStopped if
+// any rank is to stop.
+func (t *tuner) refers(done, total int) error {
+	if t.waiting.Phase != nil {
+		t.waiting.Phase(0, "reference", done, total)
+	}
+	stopped, err := ranks.Any(t.ranks, t.waiting.Stop != nil && t.waiting.Stop())
+	if err == nil && stopped {
+		err = ErrStopped
+	}
+	return err
 }
 
 // dropAdapters enables the dropout of adapters, if any, for rows r0 to r1 of b, which are loaded for training. The

@@ -48,6 +48,7 @@ type UnpairedParts struct {
 	Clock    func() time.Time
 	Ranks    ranks.Group // nil: ranks.Alone
 	Tensor   int         // as in Parts
+	Waiting              // for the reference
 }
 
 // Unpaired learns from single answers in a file: it minimises the mean loss of a step's answers (rl.UnpairedConfig).
@@ -68,7 +69,7 @@ type Unpaired struct {
 }
 
 // NewUnpaired prepares learning from step 0. Close it afterwards. A checkpoint is restored after it, since the
-// reference is the model as it is now.
+// reference is the model as it is now. It returns ErrStopped if it was told to stop.
 func NewUnpaired(c UnpairedConfig, p UnpairedParts) (t *Unpaired, err error) {
 	longest, err := p.longest()
 	switch {
@@ -84,7 +85,8 @@ func NewUnpaired(c UnpairedConfig, p UnpairedParts) (t *Unpaired, err error) {
 	}
 	t = &Unpaired{cfg: c, answers: p.Answers, rows: c.Rows(longest), longest: longest,
 		tuner: tuner{be: p.Backend, ranks: p.Ranks, clock: p.Clock, recorder: p.Recorder, steps: c.Steps,
-			order: order{n: len(p.Answers), perStep: c.AnswersPerStep, shuffled: true, seed: p.Seed}}}
+			waiting: p.Waiting,
+			order:   order{n: len(p.Answers), perStep: c.AnswersPerStep, shuffled: true, seed: p.Seed}}}
 	if err := t.open("prefer", p.Model, c.Optim, t.rows, c.Offload, keptBy(c.Recompute), p.Tensor); err != nil {
 		return nil, err
 	}
@@ -121,10 +123,18 @@ func (t *Unpaired) refer() (err error) {
 	defer t.passes.scoring(t.rows)()
 	t.ref = make([]float64, len(t.answers))
 	done, left := make([]bool, len(t.answers)), len(t.answers)
+	total, scored := min(len(t.answers), t.steps*t.cfg.AnswersPerStep), 0
+	if t.cfg.Loss.Loss == rl.KTO {
+		total += t.steps * t.cfg.AnswersPerStep
+	}
 	for s := 1; s <= t.steps; s++ {
+		if err := t.refers(scored, total); err != nil {
+			return err
+		}
 		chosen, _ := t.order.step(s)
 		if t.cfg.Loss.Loss == rl.KTO {
 			t.refKL = append(t.refKL, t.scores(t.mismatched(chosen)))
+			scored += len(chosen)
 		} else if left == 0 {
 			break
 		}
@@ -138,6 +148,7 @@ func (t *Unpaired) refer() (err error) {
 			continue
 		}
 		left -= len(list)
+		scored += len(list)
 		for i, lp := range t.scores(t.batch(list)) {
 			t.ref[list[i]] = lp
 		}

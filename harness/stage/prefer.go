@@ -71,7 +71,8 @@ func (e *Env) startPairs(ctx context.Context, in Inputs, x *tuning, owned *close
 	conf.Offload = e.Offload
 	t, err := train.NewPrefer(conf, train.PreferParts{Backend: e.Backend, Model: m, Pairs: pairs,
 		Seed: seedFunc(c.Prefer.Seed), Recorder: recorder(x.record), Ranks: e.Ranks,
-		Tensor: Everyone(c, e.group().Size()).Tensor})
+		Tensor:  Everyone(c, e.group().Size()).Tensor,
+		Waiting: train.Waiting{Phase: e.Hooks.Phase, Stop: e.Hooks.Stop}})
 	if err != nil {
 		m.Close()
 		return nil, nil, err

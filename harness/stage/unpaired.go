@@ -27,7 +27,8 @@ func (e *Env) startUnpaired(ctx context.Context, in Inputs, x *tuning, owned *cl
 	conf.Offload = e.Offload
 	t, err := train.NewUnpaired(conf, train.UnpairedParts{Backend: e.Backend, Model: m, Answers: answers,
 		Seed: seedFunc(c.Prefer.Seed), Recorder: recorder(x.record), Ranks: e.Ranks,
-		Tensor: Everyone(c, e.group().Size()).Tensor})
+		Tensor:  Everyone(c, e.group().Size()).Tensor,
+		Waiting: train.Waiting{Phase: e.Hooks.Phase, Stop: e.Hooks.Stop}})
 	if err != nil {
 		m.Close()
 		return nil, nil, err
