@@ -40,29 +40,23 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	defer context.AfterFunc(ctx, func() {
 		display.Note("stopping after the current step and saving it; Ctrl-C again stops at once")
 	})()
-	var results []harness.Result
-	var failed []error
-	var conditions []*harness.StoppedError
+	x := &series{app: a, c: c, db: db, options: o, sources: sources, display: display, of: len(list)}
+	var busy []int
 	for i, j := range list {
-		res, err := a.executeOne(ctx, db, j, i+1, len(list), o, sources, display)
-		if err == nil || res.Run.ID != 0 {
-			results = append(results, res)
+		switch err := x.execute(ctx, j, i+1); {
+		case len(list) > 1 && isAny[*store.LockedError](err):
+			display.Note(err.Error() + ": the other runs go first")
+			busy = append(busy, i)
+		case err != nil:
+			return a.explainStop(ctx, err)
 		}
-		for _, tag := range c.StringSlice("tag") {
-			if res.Run.ID != 0 {
-				err = errors.Join(err, db.AddTag(context.WithoutCancel(ctx), res.Run.ID, tag))
-			}
-		}
-		if held := onlyCondition(err); held != nil {
-			conditions = append(conditions, held)
-			continue
-		}
-		if err != nil {
-			if ctx.Err() != nil || !c.Bool("keep-going") {
-				return a.explainStop(ctx, err)
-			}
-			failed = append(failed, err)
-			display.Warn(err.Error())
+	}
+	for _, i := range busy {
+		switch err := x.execute(ctx, list[i], i+1); {
+		case isAny[*store.LockedError](err):
+			x.failed = append(x.failed, err)
+		case err != nil:
+			return a.explainStop(ctx, err)
 		}
 	}
 	a.CloseProgress()
@@ -70,16 +64,58 @@ func (a *app) executeAll(c *cli.Context, db *store.DB, configs []*config.Resolve
 	if goal != nil {
 		show = goal.print
 	}
-	if err := show(ctx, db, results); err != nil {
+	if err := show(ctx, db, x.results); err != nil {
 		return err
 	}
-	if err := endError(failed, conditions); err != nil {
+	if err := endError(x.failed, x.conditions); err != nil {
 		return err
 	}
 	if goal != nil {
 		return nil
 	}
-	return a.suggestNext(ctx, db, results)
+	return a.suggestNext(ctx, db, x.results)
+}
+
+// series are the runs of one command.
+type series struct {
+	*app
+	c       *cli.Context
+	db      *store.DB
+	options harness.Options
+	sources map[config.Stage]plan.Code
+	display term.Progress
+	of      int // runs
+
+	results    []harness.Result
+	failed     []error // with --keep-going, and of runs that other processes execute
+	conditions []*harness.StoppedError
+}
+
+// execute executes the run with a 1-based index and keeps what came of it. Its error ends the series, unless
+// another process executes the run, a *store.LockedError: then nothing is kept.
+func (x *series) execute(ctx context.Context, j plan.Wanted, index int) error {
+	res, err := x.executeOne(ctx, x.db, j, index, x.of, x.options, x.sources, x.display)
+	if isAny[*store.LockedError](err) {
+		return err
+	}
+	if err == nil || res.Run.ID != 0 {
+		x.results = append(x.results, res)
+	}
+	for _, tag := range x.c.StringSlice("tag") {
+		if res.Run.ID != 0 {
+			err = errors.Join(err, x.db.AddTag(context.WithoutCancel(ctx), res.Run.ID, tag))
+		}
+	}
+	if held := onlyCondition(err); held != nil {
+		x.conditions = append(x.conditions, held)
+		return nil
+	}
+	if err != nil && ctx.Err() == nil && x.c.Bool("keep-going") {
+		x.failed = append(x.failed, err)
+		x.display.Warn(err.Error())
+		return nil
+	}
+	return err
 }
 
 // checkLater checks the files of all configurations but the first, which is planned at once: the first may take
@@ -145,6 +181,8 @@ func (a *app) executeOne(ctx context.Context, db *store.DB, j plan.Wanted, index
 	switch {
 	case errors.As(err, &stopped), isAny[*harness.StoppedError](err):
 		outcome.Status = term.Stopped
+	case isAny[*store.LockedError](err):
+		outcome.Status = term.Busy
 	case err != nil:
 		outcome.Status = term.Failed
 	case res.Executed == 0:

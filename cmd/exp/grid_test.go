@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"exp/experiments/ident"
+	"exp/experiments/store"
 )
 
 func TestGrid(t *testing.T) {
@@ -58,4 +61,43 @@ func TestGrid(t *testing.T) {
 	long := exp(t, "run", smokeRecipe, "--store", dir, "--dry-run", "--set",
 		"name="+strings.Repeat("n", 64), "--grid", "algo.flowrl.beta=1,5")
 	long.says(t, "\n  "+strings.Repeat("n", 59)+"_arm2\n")
+}
+
+// Two shells can share a grid: each leaves the runs that the other executes to it.
+func TestRunsOfOthersWait(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	rid, _, _ := strings.Cut(chains(t, smokeStore(t))["flowrl 0"], " ")
+	first, err := ident.ParseDigest(rid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(dir, store.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	lock, err := db.LockRun(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"run", smokeRecipe, "--seeds", "0-1", "--until", "train", "--store", dir}
+	busy := exp(t, args...)
+	if busy.code != 7 || !strings.Contains(busy.stdout, "smoke  flowrl     1") {
+		t.Errorf("exit code %d, want 7; the result of seed 1 in\n%s", busy.code, busy.stdout)
+	}
+	for _, text := range []string{": the other runs go first", "run=" + first.Short() + " busy", "error: run " + first.Short() + " is being executed by process"} {
+		if !strings.Contains(busy.stderr, text) {
+			t.Errorf("nothing says %q:\n%s", text, busy.stderr)
+		}
+	}
+	if n := stagesDone(t, dir, "train"); n != 1 {
+		t.Errorf("%d runs were trained, want the one of seed 1", n)
+	}
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	exp(t, args...).succeeds(t)
+	if n := stagesDone(t, dir, "train"); n != 2 {
+		t.Errorf("then %d runs were trained, want 2", n)
+	}
 }

@@ -81,6 +81,7 @@ const (
 	Done    Status = "done"
 	Cached  Status = "cached"  // the result was already stored
 	Stopped Status = "stopped" // interrupted, can be resumed
+	Busy    Status = "busy"    // another process executes it
 	Failed  Status = "failed"
 )
 
@@ -90,7 +91,7 @@ func (s Status) style() Style {
 		return Good
 	case Cached:
 		return Faint
-	case Stopped:
+	case Stopped, Busy:
 		return Warn
 	}
 	return Bad
