@@ -85,7 +85,8 @@ func TestRunsOfOthersWait(t *testing.T) {
 	if busy.code != 7 || !strings.Contains(busy.stdout, "smoke  flowrl     1") {
 		t.Errorf("exit code %d, want 7; the result of seed 1 in\n%s", busy.code, busy.stdout)
 	}
-	for _, text := range []string{": the other runs go first", "run=" + first.Short() + " busy", "error: run " + first.Short() + " is being executed by process"} {
+	for _, text := range []string{": the other runs go first", "run=" + first.Short() + " busy",
+		"error: run " + first.Short() + " is being executed by process"} {
 		if !strings.Contains(busy.stderr, text) {
 			t.Errorf("nothing says %q:\n%s", text, busy.stderr)
 		}
