@@ -22,6 +22,11 @@ func (w *watcher) StageProgress(done, total int, headline []harness.Metric) {
 	w.p.StageProgress(step)
 }
 
+func (w *watcher) StagePhase(phase string, done, total int) {
+	work, unit := metric.Activity(phase)
+	w.p.StagePhase(term.Phase{Work: work, Done: done, Total: total, Unit: unit})
+}
+
 func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 	if r.Cached {
 		w.p.StageCached(term.Stage{Kind: s.Kind, Label: s.Label}, r.From.Short())

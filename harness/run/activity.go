@@ -48,7 +48,7 @@ func (a *activity) progress(done, total int) {
 	a.now.Done, a.now.Total = int64(done), int64(total)
 }
 
-// phase is for Hooks.Phase.
+// phase is for Hooks.Phase: what a step is at.
 func (a *activity) phase(step int, phase string, done, total int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -95,7 +95,10 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 	defer now.close()
 	steps := x.liveSteps(i, row)
 	defer steps.Close()
-	e.Hooks.Phase = now.phase
+	e.Hooks.Phase = func(step int, phase string, done, total int) {
+		now.phase(step, phase, done, total)
+		x.Watch.StagePhase(phase, done, total)
+	}
 	e.Hooks.Progress = func(done, total int, measured []rl.Metric) {
 		now.progress(done, total)
 		steps.add(done, measured)

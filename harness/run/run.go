@@ -63,6 +63,7 @@ type Metric = rl.Metric
 type Observer interface {
 	StageStart(s StageInfo)
 	StageProgress(done, total int, headline []Metric)
+	StagePhase(phase string, done, total int) // of the step after those done (metric.Activity)
 	StageDone(s StageInfo, r StageEnd)
 	Note(text string)
 	Warn(text string)

@@ -58,8 +58,9 @@ func (q *quiet) StageDone(s StageInfo, r StageEnd) {
 		q.ended(name(s))
 	}
 }
-func (q *quiet) Note(text string) { q.notes = append(q.notes, text) }
-func (q *quiet) Warn(text string) { q.warnings = append(q.warnings, text) }
+func (q *quiet) Note(text string)            { q.notes = append(q.notes, text) }
+func (q *quiet) Warn(text string)            { q.warnings = append(q.warnings, text) }
+func (q *quiet) StagePhase(string, int, int) {}
 func (q *quiet) StageProgress(done, _ int, _ []rl.Metric) {
 	if q.progress != nil && len(q.started) > 0 {
 		q.progress(q.started[len(q.started)-1], done)

@@ -7,25 +7,11 @@ import (
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/experiments/store"
+	"exp/harness/metric"
 )
 
 // activityEvery is how often the page of a run checks what the run is doing.
 const activityEvery = time.Second
-
-// activityPhases says what the phases of a training step do, and with what.
-var activityPhases = map[string][2]string{
-	"rollout":              {"sampling", "completions"},
-	"greedy":               {"sampling greedy completions", "completions"},
-	"grade":                {"scoring", "completions"},
-	"old log-probs":        {"log-probs of the old policy", "completions"},
-	"reference":            {"log-probs of the reference", "completions"},
-	"values":               {"values", "completions"},
-	"critic":               {"updating the critic", "completions"},
-	"process rewards":      {"process rewards", "completions"},
-	"process reward model": {"updating the process reward model", "completions"},
-	"policy":               {"updating the policy", "completions"},
-	"validation":           {"validating", "completions"},
-}
 
 // activityShown describes a run's current work for its page.
 type activityShown struct {
@@ -52,8 +38,8 @@ func showActivity(a store.Activity, now time.Time) activityShown {
 	if a.Of > 0 && (a.Step > 0 || a.Phase != "") {
 		text += fmt.Sprintf(", step %d of %d", a.Step, a.Of)
 	}
-	if p, ok := activityPhases[a.Phase]; ok {
-		text, unit = text+": "+p[0], " "+p[1]
+	if work, of := metric.Activity(a.Phase); work != "" {
+		text, unit = text+": "+work, " "+of
 	}
 	if a.Total > 0 {
 		text += fmt.Sprintf(", %s of %s%s", quantity.Count(a.Done), quantity.Count(a.Total), unit)

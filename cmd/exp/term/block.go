@@ -9,8 +9,9 @@ import (
 	"exp/experiments/quantity"
 )
 
-// maxBlock is the height of the live block: three lines of text and the cursor's line.
-const maxBlock = 4
+// maxBlock is the height of the live block: three lines on the stage, one on the phase of its step, and the cursor's
+// line.
+const maxBlock = 5
 
 const (
 	nameColumn   = 12 // "eval.score  "
@@ -56,6 +57,7 @@ func (l line) paint(color bool) string {
 type view struct {
 	stage   Stage
 	step    Step
+	phase   Phase
 	pace    *pace
 	trend   *trend
 	elapsed time.Duration
@@ -65,12 +67,19 @@ type view struct {
 // lines renders the view in at most height lines narrower than width. The first
 // holds name, bar, speed and forecast, and on a wide terminal all metrics; on a
 // narrow one the metrics take separate lines. A sparkline of the first metric takes
-// the last free line. A height below 1 shows none.
+// the last free line, and the phase of a long step one more. A height below 1 shows none.
 func (v view) lines(width, height int, s Stream) []string {
 	if height < 1 {
 		return nil
 	}
 	room := width - 1 // the last column stays empty: writing there wraps on some terminals
+	doing := v.doing()
+	if height < 2 {
+		doing = nil
+	}
+	if height == maxBlock-1 || doing != nil {
+		height--
+	}
 	head, tail := v.head(room, s.Unicode), v.tail()
 	metrics := v.metrics()
 
@@ -83,6 +92,9 @@ func (v view) lines(width, height int, s Stream) []string {
 	}
 	if spark := v.spark(room, s.Unicode); spark != nil && len(body) < height {
 		body = append(body, spark)
+	}
+	if doing != nil {
+		body = append(body, doing)
 	}
 
 	texts := make([]string, 0, len(body))
@@ -132,6 +144,19 @@ func (v view) metrics() line {
 	var l line
 	for _, m := range headline(v.step.Metrics) {
 		l = append(l, span{Clean(m.Name) + " " + Pad(quantity.Short(m.Value), 5, false), Plain})
+	}
+	return l
+}
+
+// doing says what a long step is at: "sampling  34 of 64 completions"; nil for short steps.
+func (v view) doing() line {
+	if v.phase.Work == "" || !v.pace.long(v.now) {
+		return nil
+	}
+	l := line{{strings.Repeat(" ", nameColumn), Plain}, {Clean(v.phase.Work), Faint}}
+	if p := v.phase; p.Total > 0 {
+		text := strconv.Itoa(p.Done) + " of " + strconv.Itoa(p.Total) + " " + Clean(p.Unit)
+		l = append(l, span{text, Faint})
 	}
 	return l
 }

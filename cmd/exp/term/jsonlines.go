@@ -76,6 +76,9 @@ func (j *jsonLines) StageProgress(st Step) {
 	j.print(r)
 }
 
+// StagePhase writes nothing: a line is a finished step.
+func (j *jsonLines) StagePhase(Phase) {}
+
 // StageDone writes a stage_end line.
 func (j *jsonLines) StageDone(res Result) {
 	j.mu.Lock()

@@ -20,7 +20,7 @@ const (
 )
 
 // live shows progress on a terminal: lines that stay, and below them a block of at most
-// four lines that is redrawn.
+// five lines that is redrawn.
 //
 // The first line of the block is empty and the cursor rests on it. So a
 // terminal that re-wraps its lines on a resize takes the cursor along and the
@@ -43,6 +43,7 @@ type live struct {
 	drawn    time.Time
 	stage    Stage
 	step     Step
+	phase    Phase
 	started  time.Time
 	progress pace
 	history  trend
@@ -73,7 +74,7 @@ func (l *live) StageStart(st Stage) {
 	l.tellCached()
 	now := l.clock.Now()
 	l.active, l.stage, l.started = true, st, now
-	l.step = Step{Step: st.From}
+	l.step, l.phase = Step{Step: st.From}, Phase{}
 	l.history = trend{}
 	l.progress.start(now, st.From)
 	l.refresh(now)
@@ -84,13 +85,21 @@ func (l *live) StageProgress(st Step) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	l.step = st
+	l.step, l.phase = st, Phase{}
 	l.stage.learn(st)
 	l.progress.observe(now, st.Step)
 	if len(st.Metrics) > 0 {
 		l.history.add(st.Metrics[0])
 	}
 	l.refresh(now)
+}
+
+// StagePhase shows what a long step is at, with the next redraw.
+func (l *live) StagePhase(p Phase) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.phase = p
+	l.stale = l.stale || l.progress.long(l.clock.Now())
 }
 
 // StageDone replaces the block by a line that stays.
@@ -193,7 +202,7 @@ func (l *live) refresh(now time.Time) {
 // first, which would flicker.
 func (l *live) block(now time.Time) string {
 	v := view{
-		stage: l.stage, step: l.step, pace: &l.progress, trend: &l.history,
+		stage: l.stage, step: l.step, phase: l.phase, pace: &l.progress, trend: &l.history,
 		elapsed: now.Sub(l.started), now: now,
 	}
 	width, height := l.s.dims()

@@ -106,6 +106,40 @@ func TestLiveScreens(t *testing.T) {
 	golden(t, "live_screens", out.String())
 }
 
+// TestLivePhases shows what long steps are at, on tall and on short terminals, and says nothing of short ones.
+func TestLivePhases(t *testing.T) {
+	var out strings.Builder
+	for _, height := range []int{24, 5, 4, 3} {
+		c, s := newClock(), newScreen(t, 80, 24, true)
+		p := newLive(s, Stream{TTY: true, Unicode: true}.Sized(func() (int, int) { return 80, height }), c.clock())
+		p.StageStart(Stage{Kind: "train", Total: 100})
+		show := func(what string) { fmt.Fprintf(&out, "-- %d lines, %s\n%s\n", height, what, s.text()) }
+		phase := func(after time.Duration, x Phase) {
+			p.StagePhase(x)
+			c.advance(after)
+		}
+		phase(time.Second, Phase{Work: "sampling", Done: 1, Total: 64, Unit: "completions"})
+		show("after a second")
+		phase(1500*time.Millisecond, Phase{Work: "sampling", Done: 3, Total: 64, Unit: "completions"})
+		show("after two and a half")
+		phase(time.Second, Phase{Work: "updating the policy"})
+		show("in the next phase")
+		p.StageProgress(Step{Step: 1, Metrics: append(headlineAt(1), headlineAt(2)...)})
+		c.advance(time.Second)
+		show("in the second step, before its first phase")
+		phase(200*time.Millisecond, Phase{Work: "sampling", Done: 2, Total: 64, Unit: "completions"})
+		show("in a step after a long one")
+		for step := 2; step < 5; step++ {
+			p.StageProgress(Step{Step: step, Metrics: headlineAt(step)})
+			phase(500*time.Millisecond, Phase{Work: "sampling", Total: 64, Unit: "completions"})
+		}
+		show("when steps have become short")
+		phase(time.Second, Phase{})
+		p.Close()
+	}
+	golden(t, "live_phases", out.String())
+}
+
 // TestLiveBytes freezes the exact bytes of a short run.
 func TestLiveBytes(t *testing.T) {
 	width := 80

@@ -10,6 +10,8 @@ import (
 const (
 	paceWindow = 20 // steps that the median is taken of
 	paceWarmup = 3  // steps after which the first forecast is made
+
+	longStep = 2 * time.Second // a step that takes longer is shown phase by phase
 )
 
 // pace estimates how fast steps go. Its zero value has seen nothing; start it
@@ -53,6 +55,11 @@ func (p *pace) stepSeconds() float64 {
 	sorted := slices.Sorted(slices.Values(p.recent))
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// long reports whether steps are long: the last ones were, or the present one is.
+func (p *pace) long(now time.Time) bool {
+	return p.stepSeconds() >= longStep.Seconds() || now.Sub(p.last) >= longStep
 }
 
 // eta forecasts the time from now to step total; false if it is too early.

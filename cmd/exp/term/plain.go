@@ -77,6 +77,9 @@ func (p *plain) StageStart(st Stage) {
 	p.print(fields...)
 }
 
+// StagePhase prints nothing: a line is a finished step.
+func (p *plain) StagePhase(Phase) {}
+
 // StageProgress prints the step if it is time for a line.
 func (p *plain) StageProgress(st Step) {
 	p.mu.Lock()

@@ -9,7 +9,7 @@ import (
 )
 
 // Progress is told what happens in a run, in this order for each run: RunStart,
-// then for each stage StageStart, StageProgress as often as wanted, StageDone, or
+// then for each stage StageStart, StageProgress and StagePhase as often as wanted, StageDone, or
 // StageCached alone; then RunDone. Note and Warn may come at any time. Implementations are safe
 // for use by several goroutines and never fail: a closed terminal must not stop
 // a training.
@@ -17,6 +17,7 @@ type Progress interface {
 	RunStart(Run)
 	StageStart(Stage)
 	StageProgress(Step)
+	StagePhase(Phase)
 	StageDone(Result)
 	RunDone(Outcome)
 
@@ -61,6 +62,13 @@ type Step struct {
 	Step    int      // steps done, counted from the start of the stage
 	Of      int      // steps in all, where the stage's start did not know it; else 0
 	Metrics []Metric // the headline, at most MaxMetrics of them are shown
+}
+
+// Phase is what the step after the last finished one is at.
+type Phase struct {
+	Work        string // "sampling"; empty if it is not known
+	Done, Total int    // of Unit; Total is 0 where that is not known
+	Unit        string // "completions"
 }
 
 // Metric is a number and the name that people know it by.
@@ -211,6 +219,9 @@ func (Silent) StageStart(Stage) {}
 
 // StageProgress does nothing.
 func (Silent) StageProgress(Step) {}
+
+// StagePhase does nothing.
+func (Silent) StagePhase(Phase) {}
 
 // StageDone does nothing.
 func (Silent) StageDone(Result) {}
