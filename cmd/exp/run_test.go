@@ -245,6 +245,7 @@ func TestFactOf(t *testing.T) {
 		{rl.Metric{Name: "steps", Value: 30}, term.Fact{Name: "steps", Text: "30", Counts: true}},
 		{rl.Metric{Name: "parameters", Value: 19232}, term.Fact{Name: "parameters", Text: "19232", Counts: true}},
 		{rl.Metric{Name: "parameters", Value: 7.62e9}, term.Fact{Name: "parameters", Text: "7.62G", Counts: true}},
+		{rl.Metric{Name: "labelled answers", Value: 80}, term.Fact{Name: "labelled answers", Text: "80", Counts: true}},
 		{rl.Metric{Name: "pass@1", Value: 1}, term.Fact{Name: "pass@1", Text: "1.00"}},
 		{rl.Metric{Name: "loss", Value: 2}, term.Fact{Name: "loss", Text: "2.00"}},
 		{rl.Metric{Name: "distinct_correct", Value: 0.5}, term.Fact{Name: "distinct", Text: "0.500"}},

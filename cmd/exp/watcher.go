@@ -49,8 +49,9 @@ func (w *watcher) StageDone(s harness.StageInfo, r harness.StageEnd) {
 // three digits.
 func factOf(f harness.Metric) term.Fact {
 	switch f.Name {
-	case "train", "val", "test", "images", "steps", "files", "parameters", "samples", "reused", "kept", "never solved",
-		"always solved", "options":
+	case "train", "val", "test", "images", "conversations", "rollouts", "pairs", "labelled answers", "rated pairs",
+		"answers with labelled steps", "held out", "steps", "files", "parameters", "samples", "reused", "kept",
+		"never solved", "always solved", "options":
 		return term.Fact{Name: f.Name, Text: quantity.Count(int64(f.Value)), Counts: true}
 	}
 	name := f.Name

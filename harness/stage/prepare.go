@@ -82,6 +82,20 @@ func (p *preparation) putFiles() error {
 	return nil
 }
 
+// noun says what a counted output holds, for people: its name, but for roles that stand for several things.
+func (p *preparation) noun(name string) string {
+	c := p.run()
+	switch {
+	case name == RolePairs && c.Prefer.Unpaired():
+		return "labelled answers"
+	case name == RoleRated && c.RewardModel.OfSteps():
+		return "answers with labelled steps"
+	case name == RoleRatedVal:
+		return "held out"
+	}
+	return name
+}
+
 // illustrated says where rows of conversations and preferences have images, which the album takes.
 func (p *preparation) illustrated() *layout.Images {
 	x := dataset.TaughtImages(p.run())
@@ -103,7 +117,7 @@ func (p *preparation) show(key, what, role string, list []rollout.Problem) error
 // note counts what was made.
 func (p *preparation) note(name string, n int) {
 	p.summary[name] = n
-	p.out.Facts = append(p.out.Facts, fact(name, float64(n)))
+	p.out.Facts = append(p.out.Facts, fact(p.noun(name), float64(n)))
 }
 
 // split makes the problems of a split.
