@@ -37,8 +37,10 @@ func (c Config) policyLoss() rl.PolicyLoss {
 // have nothing to compare: few says so, and the step learns nothing from rewards.
 func advantages(c Config, b *batch) (few bool, err error) {
 	e, settings := c.estimator()
-	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.totals(c.KL.RewardCoef != 0),
-		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Process: b.process, Ret: b.ret}
+	charged := c.KL.RewardCoef != 0
+	s := &rl.Graded{Batch: b.ofPolicy(), Group: b.group, Reward: b.reward, Score: b.totals(charged),
+		Baseline: b.baseline, Value: b.value, SumPiSquared: b.sumPiSquared, Process: b.process, Ret: b.ret,
+		Longest: c.Sampling.MaxNewTokens}
 	if e.Components {
 		s.Components = b.components()
 	}
@@ -46,6 +48,12 @@ func advantages(c Config, b *batch) (few bool, err error) {
 		if s.Turns, err = b.turns(); err != nil {
 			return false, err
 		}
+	}
+	if e.Steps {
+		if s.Steps, err = b.steps(); err != nil {
+			return false, err
+		}
+		s.Outcome = b.outcomes(charged)
 	}
 	err = e.Estimate(s, settings)
 	if few = errors.Is(err, rl.ErrTooFew) && b.sampledTokens() > 1; few {

@@ -46,7 +46,8 @@ func variants() map[string]func(c *Config) {
 		},
 	}
 	for _, e := range rl.Estimators() {
-		if !e.Components && !e.Turns { // gdpo wants a grader of several: TestGDPO; gigpo an agent: earning
+		// gdpo wants a grader of several: TestGDPO; gigpo an agent: earning; grpo_process and pure one of steps: stepping
+		if !e.Components && !e.Turns && !e.Steps {
 			all["advantage "+e.Name] = func(c *Config) {
 				if c.Advantage = e.Name; e.Tracks {
 					c.Samples = 1

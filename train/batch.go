@@ -84,10 +84,13 @@ func newBatch(all []Trajectory, overlong rl.Overlong, baseline map[*rollout.Prob
 	return b
 }
 
-// place sets the token rewards of row i, which are 0: what a turn earned at its last token, where an agent says so,
-// and what the turns leave of the score at the row's last one. It returns the latter.
+// place sets the token rewards of row i, which are 0: what a turn earned at its last token, where an agent says so, or
+// a step at its, and what these leave of the score at the row's last one. It returns the latter.
 func (b *batch) place(i int, score float64) (rest float64) {
 	lo, hi, c := b.rows[i], b.rows[i+1], b.traj[i].Completion
+	if v := &b.traj[i].Verdict; len(v.Steps) > 0 && hi > lo {
+		return b.placeSteps(lo, hi, v, score)
+	}
 	all, _ := c.Earned()
 	rest = score - all
 	if lo == hi {
@@ -358,13 +361,15 @@ func (b *batch) rewardSums() []float32 {
 
 // totals returns what estimators read as the scores of rows: the sums of their token rewards, with what turns earned
 // that have no tokens here. Unless a KL is charged to the rewards, the score of an episode whose turns earned parts of
-// it is the score itself: episodes of equal scores stay equal, however the parts round.
+// it, or of an answer whose steps did, is the score itself: rows of equal scores stay equal, however the parts round.
 func (b *batch) totals(charged bool) []float32 {
 	s := b.rewardSums()
 	for i, t := range b.traj {
-		if c := t.Completion; len(c.Acts) == 0 {
+		c := t.Completion
+		if len(c.Acts) == 0 && len(t.Verdict.Steps) == 0 {
 			continue
-		} else if _, elsewhere := c.Earned(); charged {
+		}
+		if _, elsewhere := c.Earned(); charged {
 			s[i] = float32(float64(s[i]) + elsewhere)
 		} else {
 			s[i] = b.score[i]

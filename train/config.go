@@ -292,5 +292,5 @@ func (c Config) Validate() error {
 	case !(c.Sampling.Temperature > 0):
 		return fmt.Errorf("train: temperature %g: training samples at a positive temperature", c.Sampling.Temperature)
 	}
-	return errors.Join(c.checkTurns(estimator), c.checkDemonstrations(estimator, loss))
+	return errors.Join(c.checkTurns(estimator), c.checkSteps(estimator), c.checkDemonstrations(estimator, loss))
 }

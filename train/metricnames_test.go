@@ -101,12 +101,16 @@ func TestAllMetricNames(t *testing.T) {
 			c.Advantage, c.Sampling.Agent, c.Turns = "gigpo", earner{asker{}}, true
 		}, slices.Concat(data, clipped, extent("num_turns"), []string{"train/inserted", "train/out_of_turns",
 			"train/turn_reward", "gigpo/step_group_size", "gigpo/shared_states"})},
+		"steps": {func(c *Config) { c.Advantage = "pure" }, slices.Concat(data, clipped, []string{"reward/steps", "reward/step_right",
+			"reward/unsound", "reward/steps_agree", "reward/step_sum", "reward/outcome"})},
 		"bypass": {func(c *Config) {
 			c.Correction = rl.Correction{Bypass: rl.BypassPPO, Reject: []rl.Rejection{{Span: rl.SpanMean, Kind: rl.KLK3, High: 1}}}
 		}, slices.Concat(data, clipped, rejected("seq_mean_k3"))},
 	} {
 		r := newToyRun(t, GRPO, 1)
-		tt.change(&r.cfg)
+		if tt.change(&r.cfg); name == "steps" {
+			r.stepwise()
+		}
 		if d := cmp.Diff(slices.Sorted(slices.Values(tt.want)), r.metricNames()); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}

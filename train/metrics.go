@@ -186,6 +186,7 @@ func (t *Trainer) verdictMetrics(all []Trajectory) []rl.Metric {
 		m = append(m, rl.Metric{Name: "reward/suspicious", Value: weak / graded})
 	}
 	m = append(m, componentMetrics(rollout.ComponentNames(t.Grader), all)...)
+	m = append(m, stepMetrics(all)...)
 	return append(m, kindMetrics(all)...)
 }
 

@@ -164,7 +164,7 @@ func (t *Trainer) adopt(step int, traj []Trajectory) error {
 func reward(traj []Trajectory, given []*float64) {
 	for i, r := range given {
 		if r != nil && traj[i].Verdict.Status == rollout.Graded && !math.IsNaN(*r) && !math.IsInf(*r, 0) {
-			traj[i].Verdict.Reward = *r
+			traj[i].Verdict.Reward, traj[i].Verdict.Steps = *r, nil
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestConfigMistakes(t *testing.T) {
 func TestConfigComplete(t *testing.T) {
 	for _, tt := range []struct{ words, want string }{
 		{"run x.yaml --set algo.ki", "algo.kind="},
-		{"run --set=algo.kind=p", "--set=algo.kind=ppo --set=algo.kind=pf_ppo --set=algo.kind=prime"},
+		{"run --set=algo.kind=p", "--set=algo.kind=ppo --set=algo.kind=pf_ppo --set=algo.kind=pure --set=algo.kind=prime"},
 		{"config show x.yaml --set algo.flowrl.use_logz=", "algo.flowrl.use_logz=true algo.flowrl.use_logz=false"},
 		{"run --set train.steps=", ""},
 		{"run --until eval", "eval.gen eval.score"},

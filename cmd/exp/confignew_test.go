@@ -12,8 +12,8 @@ import (
 	"exp/harness/config"
 )
 
-// exp run plans each recipe that exp config new writes, without another flag; distillation lacks a teacher, and GiGPO an
-// agent.
+// exp run plans each recipe that exp config new writes, without another flag; distillation lacks a teacher, GiGPO an
+// agent, and what rewards steps a process reward model.
 func TestConfigNew(t *testing.T) {
 	dir := t.TempDir()
 	help := strings.Join(strings.Fields(exp(t, "config", "new", "--help").stdout), " ")
@@ -25,7 +25,7 @@ func TestConfigNew(t *testing.T) {
 		for _, task := range config.StarterTasks() {
 			// Planning functions takes a second, for the sandbox; package config loads every task.
 			if slices.Contains(config.StartersFromFiles(), task) || !slices.Contains(config.StarterAlgos(task), algo) ||
-				algo == "distill" || algo == "gigpo" || task == "functions" && i > 0 {
+				algo == "distill" || algo == "gigpo" || algo == "grpo_process" || algo == "pure" || task == "functions" && i > 0 {
 				continue
 			}
 			text, err := config.NewRecipe(config.Starter{Task: task, Algo: algo})

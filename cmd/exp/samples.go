@@ -160,6 +160,12 @@ func addColumns(t *cli.Table, list []recorded.Completion, tokens bool) {
 			t.Rows[i] = append(t.Rows[i], append([]recorded.Act{}, s.Acts...))
 		}
 	}
+	if slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Steps) > 0 }) {
+		t.Columns = append(t.Columns, cli.Column{Key: "steps", Wide: true})
+		for i, s := range list {
+			t.Rows[i] = append(t.Rows[i], append([]recorded.Step{}, s.Steps...))
+		}
+	}
 	if tokens && slices.ContainsFunc(list, func(s recorded.Completion) bool { return len(s.Images) > 0 }) {
 		t.Columns = append(t.Columns, cli.Column{Key: "images", Wide: true})
 		for i, s := range list {
@@ -341,7 +347,7 @@ func writeSamples(p *cli.Page, list []recorded.Completion) {
 			verdictStyle(s.Verdict()).Paint(s.Verdict(), p.Layout.Color), score, s.OutTokens, logp, s.Finish)
 		p.Facts(cli.Fact{Name: "gold", Text: oneLine(s.Gold)}, cli.Fact{Name: "answer", Text: s.Answer},
 			cli.Fact{Name: "reason", Text: s.Reason}, cli.Fact{Name: "reward", Text: rewardParts(&s)},
-			cli.Fact{Name: "turns", Text: s.Earned()})
+			cli.Fact{Name: "turns", Text: s.Earned()}, cli.Fact{Name: "steps", Text: s.StepScores()})
 		if !s.Kept {
 			p.Line("(the text was not kept)")
 			continue

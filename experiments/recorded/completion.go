@@ -43,9 +43,17 @@ type Completion struct {
 	Later      []Conversation     // of its episode, after the first, in order
 	Images     []Image            // that it brought, in the order in which the conversations show them
 	Acts       []Act              // the policy's turns, where an agent or the algorithm tells them apart
+	Steps      []Step             // of the answer, where each earned a reward
 
 	stage int64 // that sampled it
 	scope string
+}
+
+// Step is a step of an answer, up to TokenIDs[End], with the probability that it is right.
+type Step struct {
+	End    int     `json:"end"`
+	Right  float64 `json:"right"`
+	Reward float64 `json:"reward"`
 }
 
 // Act is a turn of the policy in an agent's episode: TokenIDs[Start:End], or none if the turn is not learned from. The
@@ -125,6 +133,16 @@ func (c *Completion) Earned() string {
 	return strings.Join(list, ", ")
 }
 
+// StepScores lists how probable it is that the steps are right, and what each earned: "0.98 earned 0.96, 0.10 earned
+// -0.80".
+func (c *Completion) StepScores() string {
+	var list []string
+	for _, s := range c.Steps {
+		list = append(list, quantity.Fixed(s.Right, 2)+" earned "+quantity.Fixed(s.Reward, 2))
+	}
+	return strings.Join(list, ", ")
+}
+
 // Verdict says how the completion was graded.
 func (c *Completion) Verdict() string {
 	switch {
@@ -151,6 +169,7 @@ type keptText struct {
 	Later    []Conversation `json:"later"`
 	Images   []Image        `json:"images"`
 	Acts     []Act          `json:"acts"`
+	Steps    []Step         `json:"steps"`
 }
 
 // Completions reads a run's completions with their texts.
@@ -215,7 +234,7 @@ func (c Completions) read(packs *blob.PackReader, row store.Sample) (Completion,
 	out.Prompt, out.Text, out.Kept = kept.Prompt, kept.Text, true
 	out.TokenIDs, out.LogProbs, out.Inserted = kept.Tokens, kept.LogProbs, kept.Inserted
 	out.Components, out.Later, out.Agent = kept.Components, kept.Later, kept.Asked != nil
-	out.Images, out.Acts = kept.Images, kept.Acts
+	out.Images, out.Acts, out.Steps = kept.Images, kept.Acts, kept.Steps
 	return out, nil
 }
 

@@ -27,6 +27,9 @@ func TestAlgorithms(t *testing.T) {
 		if a.Name == "gigpo" {
 			sets = append(sets, "rollout.tools={kind: agent,command: [a]}")
 		}
+		if a.Advantage.Steps {
+			sets = append(sets, "reward={kind: model,weights: m,steps: min,credit: sum}")
+		}
 		r := load(t, Input{File: recipes + "smoke_cpu.yaml", Sets: sets})
 		for path, want := range a.Sets {
 			k, ok := Lookup(path)

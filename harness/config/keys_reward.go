@@ -45,10 +45,16 @@ func rewardKeys() []Key {
 		}
 	}
 	for i := range keys {
-		keys[i].Judges = keys[i].Path != "reward.components" // which change no score
+		keys[i].Judges = !ofTraining(keys[i].Path)
 	}
 	rewardItself := tasksThat(func(k *taskKind) bool { return k.optimum })
 	return block([]Clause{except("task.kind", rewardItself...)}, at(Train), keys)
+}
+
+// ofTraining reports whether a key says what training makes of scores, and changes none.
+func ofTraining(path string) bool {
+	return path == "reward.components" || path == "reward.credit" || path == "reward.outcome_weight" ||
+		strings.HasPrefix(path, "reward.step_")
 }
 
 func ofReward(kinds ...string) []Clause { return []Clause{only("reward.kind", kinds...)} }

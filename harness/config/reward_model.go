@@ -9,14 +9,16 @@ import (
 func modelReward() rewardKind {
 	return rewardKind{name: "model",
 		about:  "a sequence-classification model on our own engine: reward.weights",
-		judges: true, weights: true, keys: rewardModelKeys}
+		judges: true, weights: true, keys: rewardModelKeys, checks: creditChecks,
+		help: map[string]string{"reward.credit": aboutCredit}}
 }
 
 func rewardModelKeys() []Key {
 	// The run's own reward model, too, if it learns from steps.
 	byModel := []Clause{only("reward.kind", "model", TrainedReward),
 		append(only("reward.kind", "model"), only("reward_model.kind", RewardOfSteps)...)}
-	return []Key{
+	scored := append(slices.Clone(byModel), except("reward.steps", None))
+	return append([]Key{
 		{Path: "reward.weights", Kind: String, Role: External, Pattern: pattern("a path", `.+`),
 			When: ofReward(rewardsThat(func(k *rewardKind) bool { return k.weights })...),
 			Help: "Hugging Face folder, with its tokenizer, or hub:ORG/NAME@REVISION, of the reward model: a " +
@@ -37,9 +39,10 @@ func rewardModelKeys() []Key {
 			Default: is(None), Late: true,
 			When: byModel,
 			Help: "a process reward model scores each step of a completion, and the reward is this of the " +
-				"probabilities that its steps are right; none: the score at the completion's end"},
+				"probabilities that its steps are right, unless reward.credit rewards steps; none: the score at the " +
+				"completion's end"},
 		{Path: "reward.split", Kind: String, Default: is("\n"), Late: true, Pattern: pattern("a text", `(?s).+`),
-			When: append(slices.Clone(byModel), except("reward.steps", None)),
+			When: scored,
 			Help: "text that separates the steps of a completion"},
 		{Path: "reward.separator", Kind: String, Default: is("\n"), Late: true, Pattern: pattern("a text", `(?s).+`),
 			When: []Clause{only("reward.kind", "model"), except("reward.steps", None)},
@@ -47,5 +50,5 @@ func rewardModelKeys() []Key {
 				"step, such as a special token"},
 		{Path: "reward.label", Kind: Int, Default: is(0), Range: atLeast(0),
 			Help: "which of the model's labels is the reward, counted from 0"},
-	}
+	}, creditKeys(scored)...)
 }

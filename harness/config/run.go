@@ -337,8 +337,16 @@ type Reward struct {
 	Steps        string        `key:"steps"`       // Kind is "model", or of a run that trains on steps; None or how
 	Split        string        `key:"split"`       // Steps is not None
 	Separator    string        `key:"separator"`   // Kind is "model" and Steps is not None
+	Credit       string        `key:"credit"`      // Steps is not None
 	Label        int           `key:"label"`       // Kind is "model"
-	Likelihood   Likely        `key:"likelihood"`  // Kind is Likelihood
+
+	StepWrong       float64 `key:"step_wrong"` // Credit is not rl.CreditAnswer, as for the next ones
+	StepRight       float64 `key:"step_right"`
+	StepWeight      float64 `key:"step_weight"`
+	StepTemperature float64 `key:"step_temperature"` // Credit is rl.CreditMin
+	OutcomeWeight   float64 `key:"outcome_weight"`
+
+	Likelihood Likely `key:"likelihood"` // Kind is Likelihood
 }
 
 // Likely says how the likelihood of reference answers rewards completions.

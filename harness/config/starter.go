@@ -27,7 +27,7 @@ func StarterTasks() []string { return allTasks() }
 func StarterAlgos(task string) []string {
 	var names []string
 	for _, a := range algorithms() {
-		if task != "outcomes" || !a.Advantage.Components && !shows(a) { // which has one reward and no targets
+		if task != "outcomes" || !a.Advantage.Components && !a.Advantage.Steps && !shows(a) { // see NewRecipe
 			names = append(names, a.Name)
 		}
 	}
@@ -58,6 +58,9 @@ func NewRecipe(s Starter) (string, error) {
 		if shows(a) {
 			return "", errors.New(s.Algo + " learns targets of problems, and outcomes has none")
 		}
+		if a.Advantage.Steps {
+			return "", errors.New(s.Algo + " rewards steps of answers, and an outcome has none")
+		}
 		return "", errors.New(s.Algo + " weighs several rewards, and outcomes has only one")
 	}
 	if s.Test == "" {
@@ -72,12 +75,14 @@ func NewRecipe(s Starter) (string, error) {
 		TaskBlock           string
 		Single              bool // one completion per problem
 		Agent               bool // which plays episodes
+		Steps               bool // which a process reward model scores
 		Prompt, New         int  // tokens
 		Positions           int
 	}{Starter: s, Name: strings.ReplaceAll(s.Task+"-"+s.Algo, "_", "-"), Title: a.Title, Source: a.Source,
 		Sets: wrapped(settings(a), 90), Files: files, Critic: a.Advantage.Values, Flow: a.Loss.Name == "flowrl",
 		Judged: s.Task == PromptsTask, Single: a.Advantage.Tracks,
-		Agent: a.Advantage.Turns, TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
+		Agent: a.Advantage.Turns, Steps: a.Advantage.Steps,
+		TaskBlock: strings.Trim(kind.starter, "\n"), Prompt: kind.prompt, New: kind.answer,
 		Positions: kind.prompt + kind.answer}
 	if most := s.MaxPositions; most > 0 && facts.Prompt+facts.New > most {
 		facts.Prompt = min(facts.Prompt, most/2)
@@ -184,11 +189,19 @@ algo:
 {{- if eq .Algo "gdpo"}}
   gdpo: {weights: [1, 0.5]} # of reward.components
 {{- end}}
-{{- if or (eq .Algo "gdpo") .Judged}}
+{{- if or (eq .Algo "gdpo") .Judged .Steps}}
 
 reward:
 {{- end}}
-{{- if .Judged}}
+{{- if .Steps}}
+  kind: model
+  weights: models/steps     # yours, a process reward model: exp config explain reward.weights
+  steps: min
+  credit: {{if eq .Algo "pure"}}min{{else}}sum{{end}}               # each step earns a reward: exp config explain reward.credit
+  {{- if not .Judged}}
+  outcome_weight: 1         # of the verdict on the answer; 0: steps alone
+  {{- end}}
+{{- else if .Judged}}
   kind: command             # or judge, or model: exp config explain reward.kind
   command: [python3, reward.py]   # a JSON line in, a score out: exp config explain reward.command
 {{- end}}

@@ -21,7 +21,8 @@ func TestStarters(t *testing.T) {
 				s.Model, s.Data = "models/m", "data/train.jsonl"
 			}
 			text, err := NewRecipe(s)
-			if want, refused := map[string]string{"gdpo": "only one", "luffy": "has none"}[algo]; refused && task == "outcomes" {
+			if want, refused := map[string]string{"gdpo": "only one", "luffy": "has none", "grpo_process": "an outcome has none",
+				"pure": "an outcome has none"}[algo]; refused && task == "outcomes" {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%s on outcomes: %v", algo, err)
 				}

@@ -1,6 +1,10 @@
 package metric
 
-import "exp/eval"
+import (
+	"slices"
+
+	"exp/eval"
+)
 
 // extent describes the mean, maximum and minimum of a quantity: PREFIX/mean, /max and
 // /min.
@@ -102,7 +106,7 @@ func learning() []Metric {
 	list = append(list, extent(Metric{Name: "critic/returns", Unit: Reward, Title: "Return",
 		Definition: "discounted sum of the rewards from a token on, or what the advantage's estimator takes for " +
 			"it"}, counted)...)
-	return append(append(append(list, likelihoods()...), conversation()...), filtering()...)
+	return slices.Concat(list, likelihoods(), rewardedSteps(), conversation(), filtering())
 }
 
 // conversation describes completions of several turns.

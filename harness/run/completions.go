@@ -71,6 +71,8 @@ type keptSample struct {
 	Images []rollout.ShownImage `json:"images,omitempty"`
 	// Acts are the policy's turns, with what they earned, where something tells them apart.
 	Acts []rollout.Act `json:"acts,omitempty"`
+	// Steps are those of the answer with their scores and rewards; absent if none earned any.
+	Steps []rollout.Step `json:"steps,omitempty"`
 }
 
 // keptOf returns a completion in a pack, with the parts that depend on it alone.
@@ -171,6 +173,7 @@ func (r *completionRecord) write(s stage.Step) error {
 		k := keptOf(c)
 		k.Prompt, k.Graded = promptOf(c, prompt), r.gradedText(c)
 		k.Components, k.Basis = componentsOf(s.Components, t.Verdict), basisOf(t.Verdict)
+		k.Steps = t.Verdict.Steps
 		if err := r.pack.Add(k); err != nil {
 			return err
 		}

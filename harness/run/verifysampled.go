@@ -244,7 +244,7 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 			return err
 		}
 		if d == nil {
-			v.compareReward(where, &k.row, &got[n])
+			v.compareReward(where, &k, &got[n])
 			continue
 		}
 		d.RID, d.Step = v.run.RID, k.row.Step
@@ -256,8 +256,8 @@ func (v *verifier) sampleAfter(ctx context.Context, e *stage.Env, i int, in stag
 }
 
 // compareReward compares what training's grader says of a completion with the record.
-func (v *verifier) compareReward(where string, row *store.Sample, again *stage.Redrawn) {
-	got := again.Verdict
+func (v *verifier) compareReward(where string, kept *keptRollout, again *stage.Redrawn) {
+	got, row := again.Verdict, &kept.row
 	if got == nil {
 		return
 	}
@@ -274,6 +274,9 @@ func (v *verifier) compareReward(where string, row *store.Sample, again *stage.R
 	}
 	if what == "" && !sameBits(row.Reward, reward) {
 		what = "reward"
+	}
+	if what == "" && !slices.Equal(kept.text.Steps, got.Steps) {
+		what = "list of steps"
 	}
 	if what != "" {
 		v.found(false, where, "the recorded %s differs from the grader's", what)
@@ -292,7 +295,7 @@ func stepsText(steps map[int64]bool) string {
 // compare returns how a completion sampled again differs from the record; nil if it does not.
 func (k *keptRollout) compare(c *rollout.Completion) (*store.DivergenceError, error) {
 	had := k.text
-	had.Prompt, had.Graded, had.Components, had.Basis = "", nil, nil, ""
+	had.Prompt, had.Graded, had.Components, had.Basis, had.Steps = "", nil, nil, "", nil
 	want, err := json.Marshal(had)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"exp/harness/plan"
 	"exp/harness/prompt"
 	"exp/harness/stage"
+	"exp/kernels"
 	"exp/kernels/cpu"
 	"exp/train/checkpoint"
 	"exp/train/model"
@@ -57,9 +58,12 @@ func (tr *trial) run(kind config.Stage, in stage.Inputs, sets ...string) *stage.
 	tr.t.Helper()
 	e := tr.env
 	e.Dir = tr.t.TempDir()
+	if !slices.ContainsFunc(sets, func(s string) bool { return strings.HasPrefix(s, "reward=") }) {
+		sets = append([]string{"reward.format=0.2"}, sets...)
+	}
 	var err error
 	e.Config, err = config.Load(config.Input{File: "../../configs/smoke_cpu.yaml",
-		Sets: append([]string{"train.steps=6", "train.optim.lr=5e-3", "reward.format=0.2", "eval.online={every_steps: 0}", "checkpoint.every_steps=0"}, sets...)})
+		Sets: append([]string{"train.steps=6", "train.optim.lr=5e-3", "eval.online={every_steps: 0}", "checkpoint.every_steps=0"}, sets...)})
 	if err != nil {
 		tr.t.Fatalf("%v: %v", sets, err)
 	}
@@ -85,7 +89,10 @@ func (tr *trial) chain(sets ...string) string {
 }
 
 // teacher writes the folder of a model that is deeper than smoke_cpu's.
-func teacher(t *testing.T) string {
+func teacher(t *testing.T) string { return folder(t, "LlamaForCausalLM") }
+
+// folder writes the folder of a model that is deeper than smoke_cpu's, of a class that may score.
+func folder(t *testing.T, class string) string {
 	t.Helper()
 	be, err := cpu.Open(cpu.Options{Threads: 1})
 	if err != nil {
@@ -109,15 +116,24 @@ func teacher(t *testing.T) string {
 	defer m.Close()
 	m.Init(func(label string) uint64 { return ident.Seed(3, label) })
 	var weights bytes.Buffer
-	if err := checkpoint.WriteSafetensors(&weights, checkpoint.Weights(be, m, checkpoint.Plain)); err != nil {
+	sources := checkpoint.Weights(be, m, checkpoint.Plain)
+	if class != "LlamaForCausalLM" {
+		score := make([]float32, c.Width)
+		for i := range score {
+			score[i] = float32(i%5) - 2
+		}
+		sources = append(sources, checkpoint.Sources(be, []checkpoint.NamedBuffer{{Name: "score.weight", Shape: []int{1, c.Width},
+			Data: kernels.Host(score)}})...)
+	}
+	if err := checkpoint.WriteSafetensors(&weights, sources); err != nil {
 		t.Fatal(err)
 	}
 	files := tok.Files()
 	files["model.safetensors"] = weights.Bytes()
-	files["config.json"] = fmt.Appendf(nil, `{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": %d, "hidden_size": %d,
+	files["config.json"] = fmt.Appendf(nil, `{"architectures": [%q], "num_labels": 1, "model_type": "llama", "vocab_size": %d, "hidden_size": %d,
 		"num_hidden_layers": %d, "num_attention_heads": %d, "num_key_value_heads": %d, "head_dim": %d, "intermediate_size": %d,
 		"rms_norm_eps": %g, "rope_theta": %g, "max_position_embeddings": %d, "tie_word_embeddings": true}`,
-		c.Vocab, c.Width, c.Layers, c.Heads, c.KVHeads, c.Head, c.FFN, c.NormEps, c.RopeTheta, c.MaxPositions)
+		class, c.Vocab, c.Width, c.Layers, c.Heads, c.KVHeads, c.Head, c.FFN, c.NormEps, c.RopeTheta, c.MaxPositions)
 	dir := t.TempDir()
 	for name, b := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o666); err != nil {
@@ -164,6 +180,10 @@ func trials(t *testing.T) map[string][]string {
 		cases[kind] = []string{"algo={kind: " + kind + with[kind] + "}"}
 		if kind == "spo" {
 			cases[kind] = append(cases[kind], "rollout.n=1", "data.train.size=24")
+		}
+		if kind == "grpo_process" || kind == "pure" {
+			cases[kind] = append(cases[kind], "reward={kind: model, weights: "+folder(t, "LlamaForSequenceClassification")+", steps: min, "+
+				"split: +, separator: +, credit: "+map[string]string{"pure": "min", "grpo_process": "sum"}[kind]+"}")
 		}
 		if kind == "gigpo" {
 			cases[kind] = append(cases[kind], "rollout.tools={kind: agent, command: ["+os.Args[0]+", agent-program], workers: 2}", "rollout.max_new_tokens=48", "model.arch.max_positions=128")

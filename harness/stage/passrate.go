@@ -173,7 +173,7 @@ func (r *rater) ratingGrader(ctx context.Context) (g rollout.Grader, end func() 
 	if !r.leads() {
 		return reward.NewGrader(t, nil, nil), endTask, nil
 	}
-	g, endReward, err := r.newJudgeAlone(t, nil)
+	g, endReward, err := r.newJudgeAlone(t, nil, nil)
 	if err != nil {
 		return nil, nil, errors.Join(err, endTask())
 	}

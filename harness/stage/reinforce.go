@@ -336,6 +336,9 @@ func detOf(s *train.Step) ident.Det {
 		}
 		completions[i] = t.Completion
 		rewards = append(rewards, t.Verdict.Reward)
+		for _, s := range t.Verdict.Steps {
+			rewards = append(rewards, s.Reward)
+		}
 	}
 	det := ident.Det{Step: int64(s.Step), Items: must(ident.Hash("exp/items/1", items)),
 		Rewards: ident.SumLE(rewards), Metrics: make(map[string]float64, len(s.Metrics))}

@@ -18,6 +18,7 @@ import (
 	"exp/harness/prompt"
 	"exp/train/checkpoint"
 	"exp/train/reward"
+	"exp/train/rl"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
 )
@@ -38,7 +39,7 @@ func (e *Env) newOwnReward(t rollout.Grader) (g rollout.Grader, end func() error
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
 	}
 	if e.run().JudgesAlone() {
-		return e.newJudgeAlone(t, c.Components)
+		return e.newJudgeAlone(t, c.Components, creditOf(&c))
 	}
 	s, err := e.newScorer(c.Components)
 	switch {
@@ -49,17 +50,27 @@ func (e *Env) newOwnReward(t rollout.Grader) (g rollout.Grader, end func() error
 	case s == nil:
 		return reward.NewGrader(t, nil, c.Components), func() error { return nil }, nil
 	}
-	return reward.NewGrader(t, s, c.Components), s.Close, nil
+	return reward.NewGrader(t, s, c.Components).Credits(creditOf(&c)), s.Close, nil
+}
+
+// creditOf returns what steps of completions earn in training; nil: completions earn their score.
+func creditOf(r *config.Reward) *reward.Credit {
+	if !r.RewardsSteps() {
+		return nil
+	}
+	return &reward.Credit{Outcome: r.OutcomeWeight, Steps: rl.StepCredit{Wrong: r.StepWrong, Right: r.StepRight,
+		Weight: r.StepWeight, Temperature: r.StepTemperature}}
 }
 
 // newJudgeAlone returns the grader of problems that only the reward judges, and the function that closes it. In a
 // mixed task these are the prompts, and t grades the others.
-func (e *Env) newJudgeAlone(t rollout.Grader, components []string) (g rollout.Grader, end func() error, err error) {
+func (e *Env) newJudgeAlone(t rollout.Grader, components []string,
+	credit *reward.Credit) (g rollout.Grader, end func() error, err error) {
 	s, err := e.newScorer(components)
 	if err != nil {
 		return nil, nil, err
 	}
-	alone := reward.NewAlone(s, e.run().Task.Prompts.Pass, components)
+	alone := reward.NewAlone(s, e.run().Task.Prompts.Pass, components).Credits(credit)
 	if e.run().Task.Kind != config.MixedTask {
 		return e.heeds(alone), s.Close, nil
 	}
@@ -95,19 +106,24 @@ func (e *Env) newRewardModel() (*reward.Model, error) {
 		return nil, err
 	}
 	o := reward.ModelOptions{Text: r.Reward.Text, End: r.Reward.End, Label: r.Reward.Label,
-		BatchTokens: r.Compute.MicroBatchTokens, Steps: stepsOf(&r.Reward, r.Reward.Separator)}
+		BatchTokens: r.Compute.MicroBatchTokens, Steps: stepsOf(&r.Reward, r.Reward.Separator, policy)}
 	if own != nil {
 		o.Read, o.ReadSteps = rewardChat(policy, own), rewardSteps(policy, own, r.Reward.Separator)
 	}
 	return reward.OpenModel(e.alone(), r.Reward.Weights, o)
 }
 
-// stepsOf returns how a process reward model reads completions; nil for a reward model that scores their ends.
-func stepsOf(r *config.Reward, separator string) *reward.Steps {
+// stepsOf returns how a process reward model reads completions of the policy with these prompts; nil for a reward
+// model that scores their ends.
+func stepsOf(r *config.Reward, separator string, policy *prompt.Prompter) *reward.Steps {
 	if r.Steps == "" || r.Steps == config.None {
 		return nil
 	}
-	return &reward.Steps{Score: r.Steps, Split: r.Split, Separator: separator}
+	s := &reward.Steps{Score: r.Steps, Split: r.Split, Separator: separator}
+	if r.RewardsSteps() {
+		s.Piece = policy.Vocabulary().Piece
+	}
+	return s
 }
 
 func (e *Env) newJudge(parts []string) (*reward.Judge, error) {

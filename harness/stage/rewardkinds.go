@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fmt"
 	"strings"
 
 	"exp/experiments/ident"
@@ -100,7 +101,25 @@ func rewardModelFiles(c *config.Run, policy *prompt.Prompter,
 // RewardNote says in the plan how a reward scores; empty for most.
 func RewardNote(c *config.Run, x External) string {
 	if note := rewardKindOf(&c.Reward).note; note != nil {
-		return note(c, x)
+		return note(c, x) + creditNote(&c.Reward)
 	}
 	return ""
+}
+
+// creditNote says what steps of completions earn; empty if they earn nothing by themselves.
+func creditNote(r *config.Reward) string {
+	if !r.RewardsSteps() {
+		return ""
+	}
+	text := fmt.Sprintf("; each step earns %g (wrong) to %g (right)", r.StepWrong, r.StepRight)
+	if r.StepWeight != 1 {
+		text += fmt.Sprintf(" times %g", r.StepWeight)
+	}
+	if r.Credit == rl.CreditMin {
+		text += ", of which the least counts"
+	}
+	if r.OutcomeWeight > 0 {
+		return text + fmt.Sprintf(", and the answer %g times its verdict", r.OutcomeWeight)
+	}
+	return text + ", the answer nothing more"
 }

@@ -288,7 +288,7 @@ func (e *Env) newTrainedScorer() (reward.Scorer, error) {
 	}
 	separator := e.run().RewardModel.Separator
 	return reward.NewModel(e.alone(), m, reward.ModelOptions{BatchTokens: e.run().Compute.MicroBatchTokens,
-		Steps: stepsOf(&e.run().Reward, separator),
+		Steps: stepsOf(&e.run().Reward, separator, p),
 		ReadSteps: func(q *rollout.Problem, steps []string) ([]int32, []int, error) {
 			asked, err := p.AskedOf(q, reward.Concatenation(q))
 			if err != nil {
@@ -307,9 +307,12 @@ func (e *Env) newTrainedScorer() (reward.Scorer, error) {
 }
 
 // trainedRewardNote describes the input of the reward model that the run trains.
-func trainedRewardNote(_ *config.Run, x External) string {
-	if x.Prompter != nil && x.Prompter.Chats() {
+func trainedRewardNote(c *config.Run, x External) string {
+	switch {
+	case x.Prompter != nil && x.Prompter.Chats():
 		return "the run's own reward model reads the whole chat, formatted by the run's chat template"
+	case c.RewardModel.OfSteps():
+		return "the run's own reward model reads plain text: prompt, and the response step by step"
 	}
 	return "the run's own reward model reads plain text: prompt, response and an end token"
 }

@@ -209,13 +209,13 @@ func (e *Env) ownGrader(ctx context.Context) (rollout.Grader, func() error, erro
 	case !r.JudgesAlone():
 		return e.newTask(ctx)
 	case r.Task.Kind != config.MixedTask:
-		return e.newJudgeAlone(nil, nil)
+		return e.newJudgeAlone(nil, nil, nil)
 	}
 	t, closeTask, err := e.newTask(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, closeReward, err := e.newJudgeAlone(t, nil)
+	g, closeReward, err := e.newJudgeAlone(t, nil, nil)
 	if err != nil {
 		return nil, nil, errors.Join(err, closeTask())
 	}

@@ -66,7 +66,7 @@ func (r *reinforcement) validationGrader(training rollout.Grader, owned *closers
 	case r.judges() || !r.leads() || !r.validates():
 		return training, nil
 	}
-	g, end, err := r.newJudgeAlone(r.task, nil)
+	g, end, err := r.newJudgeAlone(r.task, nil, nil)
 	if err == nil {
 		owned.add(func() { _ = end() }) // all scores are there
 	}

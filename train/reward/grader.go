@@ -15,9 +15,11 @@ package reward
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
+	"exp/train/rl"
 	"exp/train/rollout"
 )
 
@@ -31,6 +33,8 @@ type Score struct {
 	// scorer without a word on them leaves nil and the empty text.
 	Correct *bool
 	Answer  string
+	// Steps are those of the answer, without what they earn; nil unless each is to earn a reward.
+	Steps []rollout.Step
 }
 
 // Scorer scores completions. It is used by one goroutine at a time.
@@ -80,8 +84,21 @@ type Grader struct {
 	pass   float64        // the score of a right completion, without a task
 	scorer Scorer         // nil: the reward is the task's
 	names  []string
+	credit *Credit // nil: an answer earns its score
 
 	mu sync.Mutex
+}
+
+// Credit says what answers earn whose steps are scored (Score.Steps).
+type Credit struct {
+	Steps   rl.StepCredit
+	Outcome float64 // weight of the task's reward, which an answer earns as a whole
+}
+
+// Credits makes the grader reward steps as c says, unless that is nil, and returns the grader.
+func (g *Grader) Credits(c *Credit) *Grader {
+	g.credit = c
+	return g
 }
 
 // NewGrader returns a grader with the given components, whose rewards are scorer's, or the
@@ -173,6 +190,12 @@ func (g *Grader) join(task rollout.Verdict, s Score) rollout.Verdict {
 	}
 	v := task
 	v.Status, v.Reward = rollout.Graded, s.Value
+	if g.credit != nil {
+		if task.Status != rollout.Graded && g.credit.Outcome != 0 {
+			return rollout.Verdict{Status: rollout.NotGraded, Reason: task.Reason}
+		}
+		g.credit.pay(&v, task.Reward, s.Steps)
+	}
 	if task.Status != rollout.Graded {
 		v.Correct, v.Answer = false, ""
 	}
@@ -180,7 +203,7 @@ func (g *Grader) join(task rollout.Verdict, s Score) rollout.Verdict {
 		x, ok := s.Parts[name]
 		switch {
 		case name == PartScore:
-			x, ok = s.Value, true
+			x, ok = v.Reward, true
 		case name == PartCorrect:
 			x, ok = indicator(v.Correct), task.Status == rollout.Graded
 		case name == PartFormat:
@@ -192,6 +215,21 @@ func (g *Grader) join(task rollout.Verdict, s Score) rollout.Verdict {
 		v.Components = append(v.Components, x)
 	}
 	return v
+}
+
+// pay gives a verdict the rewards of steps, and of the outcome.
+func (c *Credit) pay(v *rollout.Verdict, outcome float64, steps []rollout.Step) {
+	earned := make([]float64, len(steps))
+	for k, s := range steps {
+		earned[k] = s.Right
+	}
+	c.Steps.Rewards(earned, earned)
+	v.Steps = slices.Clone(steps)
+	for k, r := range earned {
+		v.Steps[k].Reward = r
+	}
+	v.Outcome = float64(c.Outcome*outcome) + 0 // never -0
+	v.Reward = v.Outcome + rollout.Earned(v.Steps)
 }
 
 func indicator(b bool) float64 {

@@ -120,7 +120,10 @@ func (r *Model) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 			return nil, err
 		}
 		for k, v := range values {
-			scores[of[start+k]] = Score{Graded: true, Value: v}
+			i := of[start+k]
+			if scores[i] = (Score{Graded: true, Value: float64(v[0])}); r.opt.Steps != nil {
+				scores[i] = r.opt.Steps.scored(items[i].Completion, v)
+			}
 		}
 		start = end
 	}
@@ -144,9 +147,9 @@ func (r *Model) encode(it rollout.Item) (x text, err error) {
 	return x, err
 }
 
-// forward returns the score of each sequence. The engine scores the position before each completion token, so every
+// forward returns the scores of each sequence. The engine scores the position before each completion token, so every
 // sequence gets an extra token, a target that is not computed; its prompt ends at the first scored token.
-func (r *Model) forward(seqs []text) ([]float64, error) {
+func (r *Model) forward(seqs []text) ([][]float32, error) {
 	b := model.Batch{Offsets: []int32{0}}
 	for _, s := range seqs {
 		b.Tokens = append(append(b.Tokens, s.ids...), 0)
@@ -162,16 +165,12 @@ func (r *Model) forward(seqs []text) ([]float64, error) {
 	values := make([]float32, r.ws.Rows())
 	r.be.Copy(kernels.Host(values), r.ws.Value())
 	r.be.Sync()
-	out := make([]float64, len(seqs))
+	out := make([][]float32, len(seqs))
 	for i, s := range seqs {
-		var scores []float32
 		for _, end := range s.ends {
-			scores = append(scores, values[end-s.ends[0]])
+			out[i] = append(out[i], values[end-s.ends[0]])
 		}
 		values = values[len(s.ids)-s.ends[0]:]
-		if out[i] = float64(scores[0]); r.opt.Steps != nil {
-			out[i] = r.opt.Steps.score(scores)
-		}
 	}
 	return out, nil
 }

@@ -14,27 +14,63 @@ type Steps struct {
 	Score     string // of rollout.StepScores: the answer's score is this of σ(score of step)
 	Split     string // separates the steps in an answer
 	Separator string // what the model reads behind each
+	// Piece returns the bytes of a token of the completions. With it, Score.Steps says where steps end; nil: nothing
+	// does.
+	Piece func(id int32) []byte
 }
 
-// of cuts an answer into its steps. Those of white space alone are left out; an answer without others is one step.
-func (s *Steps) of(answer string) []string {
-	var list []string
-	for step := range strings.SplitSeq(answer, s.Split) {
-		if strings.TrimSpace(step) != "" {
-			list = append(list, step)
+// of cuts an answer into its steps, and says where each ends, behind its separator. Steps of white space alone are
+// left out; an answer without others is one step.
+func (s *Steps) of(answer string) (list []string, ends []int) {
+	end := 0
+	for step := range strings.SplitAfterSeq(answer, s.Split) {
+		end += len(step)
+		if step = strings.TrimSuffix(step, s.Split); strings.TrimSpace(step) != "" {
+			list, ends = append(list, step), append(ends, end)
 		}
 	}
 	if list == nil {
-		return []string{answer}
+		return []string{answer}, []int{len(answer)}
 	}
+	return list, ends
+}
+
+// places returns where the steps of a completion end in its tokens, given where they end in its text: behind the token
+// with their last byte. The last step takes all that is left.
+func (s *Steps) places(c *rollout.Completion, ends []int) []int {
+	list := make([]int, len(ends))
+	at, token := 0, 0
+	for k, end := range ends {
+		for ; token < len(c.Tokens) && at < end; token++ {
+			at += len(s.Piece(c.Tokens[token]))
+		}
+		list[k] = token
+	}
+	list[len(list)-1] = len(c.Tokens)
 	return list
 }
 
-// score returns the score of an answer whose steps have these scores, at least one.
-func (s *Steps) score(scores []float32) float64 {
+// scored returns the score of a completion in steps, given the scores of its steps.
+func (s *Steps) scored(c *rollout.Completion, scores []float32) Score {
+	right := make([]float64, len(scores))
+	for k, z := range scores {
+		right[k] = 1 / (1 + math.Exp(-float64(z)))
+	}
+	x := Score{Graded: true, Value: s.score(right)}
+	if s.Piece == nil {
+		return x
+	}
+	_, ends := s.of(c.Text)
+	for k, end := range s.places(c, ends) {
+		x.Steps = append(x.Steps, rollout.Step{End: end, Right: right[k]})
+	}
+	return x
+}
+
+// score returns the score of an answer whose steps are right with these probabilities, at least one.
+func (s *Steps) score(right []float64) float64 {
 	least, product, sum, last := 1.0, 1.0, 0.0, 0.0
-	for _, z := range scores {
-		last = 1 / (1 + math.Exp(-float64(z)))
+	for _, last = range right {
 		least, product, sum = min(least, last), product*last, sum+last
 	}
 	switch s.Score {
@@ -45,7 +81,7 @@ func (s *Steps) score(scores []float32) float64 {
 	case rollout.StepsLast:
 		return last
 	case rollout.StepsMean:
-		return sum / float64(len(scores))
+		return sum / float64(len(right))
 	}
 	panic("reward: unknown score of steps " + s.Score)
 }
@@ -59,7 +95,7 @@ type text struct {
 // encodeSteps returns what the model reads of an answer in steps.
 func (r *Model) encodeSteps(it rollout.Item) (x text, err error) {
 	s := r.opt.Steps
-	steps := s.of(it.Completion.Text)
+	steps, _ := s.of(it.Completion.Text)
 	if r.opt.ReadSteps != nil {
 		x.ids, x.ends, err = r.opt.ReadSteps(it.Problem, steps)
 		return x, err

@@ -2,12 +2,16 @@ package reward
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"exp/kernels/cpu"
+	"exp/train/rl"
 	"exp/train/rollout"
 )
 
@@ -47,7 +51,7 @@ func TestStepsScoreAsThePlainComputation(t *testing.T) {
 		var first []Score
 		for _, budget := range []int{1, 12, 1000} {
 			r, err := OpenModel(be, dir, ModelOptions{Text: "{prompt}{response}", BatchTokens: budget,
-				Steps: &Steps{Score: way, Split: "d", Separator: "c"}})
+				Steps: &Steps{Score: way, Split: "d", Separator: "c", Piece: func(id int32) []byte { return []byte("abcd")[id : id+1] }}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,6 +82,11 @@ func TestStepsScoreAsThePlainComputation(t *testing.T) {
 				}
 				if !got[i].Graded || math.Abs(got[i].Value-want) > 2e-5 {
 					t.Errorf("%s of %q: got %v, want %g", way, s, got[i], want)
+				}
+				for k, p := range each {
+					if x := got[i].Steps; len(x) != len(each) || math.Abs(x[k].Right-p) > 2e-5 {
+						t.Errorf("steps of %q: %v, want %v", s, x, each)
+					}
 				}
 				if first != nil && first[i].Value != got[i].Value {
 					t.Errorf("%s of %q: batches of %d tokens give %v, others %v", way, s, budget, got[i].Value, first[i].Value)
@@ -129,9 +138,91 @@ func TestTokenClassifier(t *testing.T) {
 
 func TestStepsOf(t *testing.T) {
 	s := Steps{Split: "\n\n"}
-	for answer, want := range map[string]string{"a": "a", "a\n\nb": "a|b", "\n\na\n\n \n\nb\nc\n\n": "a|b\nc", "": "", "\n\n": "\n\n"} {
-		if got := strings.Join(s.of(answer), "|"); got != want {
+	for answer, want := range map[string]string{"a": "a [1]", "a\n\nb": "a|b [3 4]", "\n\na\n\n \n\nb\nc\n\n": "a|b\nc [5 13]",
+		"": " [0]", "\n\n": "\n\n [2]", "a\n": "a\n [2]", "a\n\n\nb": "a|\nb [3 5]"} {
+		steps, ends := s.of(answer)
+		if got := strings.Join(steps, "|") + fmt.Sprint(" ", ends); got != want {
 			t.Errorf("steps of %q: %q, want %q", answer, got, want)
 		}
 	}
+}
+
+// A step ends behind the token that holds its last byte, its separator included; the last one takes all that is left.
+func TestPlacesOfSteps(t *testing.T) {
+	pieces := []string{"", "a", "b", "\n", "a\n", "\nb", "ab\n\na\n", "\xe2", "\x82"}
+	s := Steps{Split: "\n", Piece: func(id int32) []byte { return []byte(pieces[id]) }}
+	for _, tt := range []struct {
+		tokens []int32
+		text   string
+		want   []int
+	}{
+		{[]int32{1, 3, 2, 3, 1, 0}, "a\nb\na", []int{2, 4, 6}},
+		{[]int32{1, 3, 2, 3, 0}, "a\nb\n", []int{2, 5}},    // the end token is the last step's
+		{[]int32{4, 5, 3, 1}, "a\n\nb\na", []int{1, 3, 4}}, // with an empty step between
+		{[]int32{6, 2}, "ab\n\na\nb", []int{1, 1, 2}},      // two steps end in one token
+		{[]int32{1, 2, 2}, "a", []int{3}},                  // a stop string is cut off the text
+		{[]int32{7, 8, 3, 7}, "\xe2\x82\n\xe2", []int{3, 4}},
+	} {
+		c := &rollout.Completion{Tokens: tt.tokens, Text: tt.text}
+		_, ends := s.of(tt.text)
+		if got := s.places(c, ends); !slices.Equal(got, tt.want) {
+			t.Errorf("steps of %q end at %v, want %v", tt.text, got, tt.want)
+		}
+	}
+}
+
+// A grader that rewards steps adds their rewards to the weighed verdict, and keeps apart what no step earned.
+func TestCredit(t *testing.T) {
+	scored := scorerFunc(func(items []rollout.Item) (list []Score) {
+		for range items {
+			list = append(list, Score{Graded: true, Value: 0.25, Steps: []rollout.Step{{End: 2, Right: 1}, {End: 3, Right: 0.25}}})
+		}
+		return list
+	})
+	verdicts := []rollout.Verdict{{Status: rollout.Graded, Correct: true, Reward: 1}, {Status: rollout.Graded}, {Reason: "no tests"}}
+	grade := func(c *Credit, parts ...string) []rollout.Verdict {
+		g := NewGrader(listGrader(verdicts), scored, parts).Credits(c)
+		got, err := g.GradeAll(context.Background(), make([]rollout.Item, 3))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	got := grade(&Credit{Outcome: 2, Steps: rl.StepCredit{Wrong: -1, Right: 1, Weight: 0.5}}, PartScore)
+	steps := []rollout.Step{{End: 2, Right: 1, Reward: 0.5}, {End: 3, Right: 0.25, Reward: -0.25}}
+	want := []rollout.Verdict{{Status: rollout.Graded, Correct: true, Reward: 2.25, Outcome: 2, Steps: steps, Components: []float64{2.25}},
+		{Status: rollout.Graded, Reward: 0.25, Steps: steps, Components: []float64{0.25}}, {Reason: "no tests"}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := grade(&Credit{Steps: rl.StepCredit{Right: 1, Weight: 1}})[2]; got.Status != rollout.Graded || got.Reward != 1.25 {
+		t.Errorf("without a verdict, which has no weight: %+v", got)
+	}
+	alone := NewAlone(scored, 0.3, nil).Credits(&Credit{Steps: rl.StepCredit{Right: 1, Weight: 1}})
+	if got, err := alone.GradeAll(context.Background(), []rollout.Item{{Completion: &rollout.Completion{Text: "a"}}}); err != nil ||
+		got[0].Reward != 1.25 || got[0].Correct || len(got[0].Steps) != 2 { // it is judged by its score, 0.25
+		t.Errorf("without a task: %+v, %v", got, err)
+	}
+	if got := grade(nil)[0]; got.Reward != 0.25 || got.Steps != nil {
+		t.Errorf("without rewards of steps: %+v", got)
+	}
+}
+
+// scorerFunc is a Scorer.
+type scorerFunc func(items []rollout.Item) []Score
+
+func (f scorerFunc) Score(_ context.Context, items []rollout.Item) ([]Score, error) {
+	return f(items), nil
+}
+func (scorerFunc) Close() error { return nil }
+
+// listGrader gives the verdicts of a list.
+type listGrader []rollout.Verdict
+
+func (g listGrader) Grade(context.Context, *rollout.Problem, *rollout.Completion) (rollout.Verdict, error) {
+	panic("one at a time")
+}
+
+func (g listGrader) GradeAll(context.Context, []rollout.Item) ([]rollout.Verdict, error) {
+	return slices.Clone(g), nil
 }

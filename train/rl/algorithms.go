@@ -78,6 +78,16 @@ var algorithmTable = sync.OnceValue(func() []Algorithm {
 			"A = (S - mean)/std + gigpo.weight·(R - mean)/std, R the return of the turn and the second mean and std " +
 				"of turns in the same state; loss as ppo; needs rollout.tools.kind: agent",
 			gigpoEstimator(), ppoLoss(), with(scaled, clipped)},
+		{"grpo_process", "GRPO with process supervision: a reward for each step of an answer",
+			"arXiv:2402.03300 §4.1.3",
+			"A = (O - mean)/std + grpo_process.weight·Σ (r - mean)/std of the steps that end at the token or later, " +
+				"O the outcome's part of S, the second mean and std of all steps of the problem's completions; loss " +
+				"as ppo; needs rewards of steps: reward.credit",
+			processEstimator(), ppoLoss(), with(scaled, clipped)},
+		{"pure", "PURE: the worst step to come is the return, over a token-level baseline", "arXiv:2504.15275",
+			"A = R - the others' Σ R / length limit + (O - mean O of the others), R the sum to come of rewards " +
+				"r·softmax(-r/reward.step_temperature), about min r; loss as ppo; needs reward.credit: min",
+			pureEstimator(), ppoLoss(), clipped},
 		{"dapo", "GRPO with clip-higher, a mean over tokens, group filtering with refill, overlong shaping",
 			"arXiv:2503.14476 §3.1 to §3.4, eq. 13",
 			"as grpo; groups all right or all wrong are replaced; S less a penalty in the last fifth of the length",

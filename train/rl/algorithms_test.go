@@ -10,7 +10,7 @@ import (
 func TestNames(t *testing.T) {
 	for _, name := range []string{"gae", "grpo", "grpo_vectorized", "gdpo", "grpo_passk", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
 		"remax", "rloo", "rloo_vectorized", "opo", "gpg", "optimal_token_baseline", "tir_optimal_token_baseline", "megatron", "score",
-		"softmean", "gigpo"} {
+		"softmean", "gigpo", "grpo_process", "pure"} {
 		if e, ok := EstimatorNamed(name); !ok || e.Name != name || e.Estimate == nil {
 			t.Errorf("estimator %s: %t", name, ok)
 		}

@@ -12,6 +12,8 @@ type Estimator struct {
 	SumPiSquared bool   // reads Graded.SumPiSquared
 	Process      bool   // reads Graded.Process: needs an implicit process reward model and the reference
 	Turns        bool   // reads Graded.Turns: needs an agent
+	Steps        bool   // reads Graded.Steps and Outcome: needs rewards of steps
+	Tokens       bool   // reads Graded.Reward: it counts at which token a reward stands
 	Settings     []Setting
 	// Estimate sets Adv and Ret of s. It may overwrite Score.
 	Estimate func(s *Graded, c Settings) error
@@ -32,6 +34,9 @@ type Graded struct {
 	SumPiSquared    []float32   // [N] Σ_v π(v)² of the old policy; nil unless read
 	Process         []float32   // [N] ImplicitRewards; nil unless read
 	Turns           *Turns      // nil unless read
+	Steps           *Steps      // nil unless read
+	Outcome         []float32   // [B] scores less what steps earned; nil unless read
+	Longest         int         // tokens that a row may have at most
 	Ret             []float32   // [N] an output, like Adv
 }
 

@@ -69,7 +69,7 @@ var (
 
 // gaeEstimator is the estimator "gae", PPO's.
 func gaeEstimator() Estimator {
-	return Estimator{Name: "gae", Values: true, Redraw: redrawPFPPO,
+	return Estimator{Name: "gae", Values: true, Tokens: true, Redraw: redrawPFPPO,
 		Settings: []Setting{discount, lambda, lambdaAlpha, criticLambda, CriticWarmup, ValueClip, pfPPOMethod,
 			pfPPOPower},
 		Estimate: func(s *Graded, c Settings) error {

@@ -44,7 +44,7 @@ func clearMasked[T Float](x []T, mask []bool) {
 
 // reinforcePlusPlusEstimator is the estimator "reinforce_plus_plus".
 func reinforcePlusPlusEstimator() Estimator {
-	return Estimator{Name: "reinforce_plus_plus", Settings: []Setting{discount},
+	return Estimator{Name: "reinforce_plus_plus", Tokens: true, Settings: []Setting{discount},
 		Estimate: func(s *Graded, c Settings) error {
 			return ReinforcePlusPlus(s.Adv, s.Ret, s.Reward, s.Mask, s.Rows, c.Float(discount))
 		}}

@@ -22,7 +22,7 @@ func ReMax[T Float](adv, ret, reward, baseline []T, mask []bool, rows Rows) {
 
 // reMaxEstimator is the estimator "remax".
 func reMaxEstimator() Estimator {
-	return Estimator{Name: "remax", Greedy: true, Estimate: func(s *Graded, _ Settings) error {
+	return Estimator{Name: "remax", Greedy: true, Tokens: true, Estimate: func(s *Graded, _ Settings) error {
 		ReMax(s.Adv, s.Ret, s.Reward, s.Baseline, s.Mask, s.Rows)
 		return nil
 	}}

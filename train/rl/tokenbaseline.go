@@ -133,7 +133,7 @@ func tokenBaselineEstimator(columns bool) Estimator {
 	if columns {
 		name = "optimal_token_baseline"
 	}
-	return Estimator{Name: name, Groups: true, SumPiSquared: true, Settings: []Setting{keepTail},
+	return Estimator{Name: name, Groups: true, SumPiSquared: true, Tokens: true, Settings: []Setting{keepTail},
 		Estimate: func(s *Graded, c Settings) error {
 			OptimalTokenBaseline(s.Adv, s.Ret, s.Batch, s.Reward, s.SumPiSquared, s.Group,
 				TokenBaseline{Columns: columns, KeepTail: c.Bool(keepTail)})

@@ -54,6 +54,9 @@ type Verdict struct {
 	// Components are the named parts of the reward, in the order of the grader's names
 	// (ComponentGrader); nil if it has none or Status is NotGraded.
 	Components []float64
+	// Steps are the answer's steps, if each earns a reward of its own; Reward is then what they earn and Outcome.
+	Steps   []Step  `json:",omitempty"`
+	Outcome float64 `json:",omitempty"` // the part of Reward that no step earned; 0 without Steps
 }
 
 // Grader judges completions. It is safe for concurrent use.

@@ -10,3 +10,30 @@ const (
 
 // StepScores lists them.
 func StepScores() []string { return []string{StepsMin, StepsProduct, StepsLast, StepsMean} }
+
+// Step is a step of an answer that a process reward model has scored.
+type Step struct {
+	// End is behind the last of its tokens, in Completion.Tokens. The last step takes all that is left; several steps
+	// may end in the same token.
+	End    int     `json:"end"`
+	Right  float64 `json:"right"`  // the probability that it is right
+	Reward float64 `json:"reward"` // what it earns in training
+}
+
+// Earned returns the sum of what steps earn.
+func Earned(steps []Step) (sum float64) {
+	for _, s := range steps {
+		sum += s.Reward
+	}
+	return sum
+}
+
+// Sound reports whether a process reward model holds each of the steps for right rather than wrong.
+func Sound(steps []Step) bool {
+	for _, s := range steps {
+		if s.Right < 0.5 {
+			return false
+		}
+	}
+	return true
+}
