@@ -38,9 +38,12 @@ func ClassifierHeads(dir string) (model.Heads, error) {
 	return h.heads(), err
 }
 
+// causal ends the names of language models' architectures.
+const causal = "ForCausalLM"
+
 // readClassifier is ReadClassifierConfig, and returns the model's head.
 func readClassifier(dir string) (c model.Config, h scoreHead, err error) {
-	path := filepath.Join(dir, configFile)
+	path := filepath.Join(TextsFolder(dir), configFile)
 	raw, err := readSmall(path, maxHeader)
 	if err != nil {
 		return c, h, err
@@ -60,7 +63,7 @@ func readClassifier(dir string) (c model.Config, h scoreHead, err error) {
 			"model scores by two tokens that may come next", values["architectures"], classifier, tokenClassifier)}}
 	}
 	// The backbone is the language model's.
-	values["architectures"], err = json.Marshal([]string{family + "ForCausalLM"})
+	values["architectures"], err = json.Marshal([]string{family + causal})
 	if err != nil {
 		return c, h, err
 	}
@@ -108,7 +111,7 @@ func (h scoreHead) load(be kernels.Backend, c model.Config, t *Tensors, label in
 	if err := h.plain(t); err != nil {
 		return nil, err
 	}
-	weight, bias, err := h.find(be, c, t, label)
+	weight, bias, err := h.find(be.Float(), c, t, label)
 	if err != nil {
 		return nil, err
 	}

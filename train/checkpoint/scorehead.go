@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,14 +64,14 @@ func (h *scoreHead) plain(t *Tensors) error {
 // heads are the model's.
 func (h *scoreHead) heads() model.Heads { return model.Heads{Value: true, Hidden: h.hidden} }
 
-// find checks the tensors of a head, and returns the weight and the bias of its last map; a bias without a name is
-// none.
-func (h *scoreHead) find(be kernels.Backend, c model.Config, t *Tensors, label int) (weight, bias Tensor, err error) {
+// find checks the tensors of a head for memory of a type, and returns the weight and the bias of its last map; a bias
+// without a name is none.
+func (h *scoreHead) find(float kernels.DType, c model.Config, t *Tensors, label int) (weight, bias Tensor, err error) {
 	weight, ok := t.Lookup(h.weight())
 	switch {
 	case !ok:
 		return weight, bias, &MismatchError{Path: t.path, Missing: []string{h.weight()}}
-	case len(weight.Shape) != 2 || weight.Shape[1] != c.Width || !weight.DType.fits(be.Float()):
+	case len(weight.Shape) != 2 || weight.Shape[1] != c.Width || !weight.DType.fits(float):
 		return weight, bias, &MismatchError{Path: t.path, Misshaped: []Misshape{{Name: h.weight(), Got: weight.kind(),
 			Want: fmt.Sprintf("%s [labels,%d]", weight.DType, c.Width)}}}
 	}
@@ -88,15 +89,15 @@ func (h *scoreHead) find(be kernels.Backend, c model.Config, t *Tensors, label i
 	switch {
 	case has && !h.biased:
 		return weight, bias, &MismatchError{Path: t.path, Unexpected: []string{h.bias()}}
-	case has && (bias.Len() != n || !bias.DType.fits(be.Float())):
+	case has && (bias.Len() != n || !bias.DType.fits(float)):
 		return weight, bias, &MismatchError{Path: t.path, Misshaped: []Misshape{{Name: h.bias(), Got: bias.kind(),
 			Want: fmt.Sprintf("%s [%d]", bias.DType, n)}}}
 	}
-	return weight, bias, h.findHidden(be, c, t)
+	return weight, bias, h.findHidden(float, c, t)
 }
 
 // findHidden checks the tensors of the hidden layer, whose names are the model's.
-func (h *scoreHead) findHidden(be kernels.Backend, c model.Config, t *Tensors) error {
+func (h *scoreHead) findHidden(float kernels.DType, c model.Config, t *Tensors) error {
 	if !h.hidden {
 		return nil
 	}
@@ -107,7 +108,7 @@ func (h *scoreHead) findHidden(be kernels.Backend, c model.Config, t *Tensors) e
 		switch want := b.tensor(); {
 		case !ok:
 			e.Missing = append(e.Missing, b.Name)
-		case !slices.Equal(got.Shape, want.Shape) || !got.DType.fits(be.Float()):
+		case !slices.Equal(got.Shape, want.Shape) || !got.DType.fits(float):
 			e.Misshaped = append(e.Misshaped, Misshape{Name: b.Name, Got: got.kind(), Want: want.kind()})
 		}
 	}
@@ -167,4 +168,28 @@ func (h *scoreHead) readLabel(be kernels.Backend, t *Tensors, x Tensor, n, label
 	be.Copy(to, kernels.Host(right))
 	be.Sync()
 	return nil
+}
+
+// describe is describe for a model with this head. Its config.json names a language model's class with another end.
+func (h scoreHead) describe(path, backbone string) (*Description, error) {
+	d, err := describe(path, ReadClassifierConfig, OpenFolder, func(t *Tensors, c model.Config) error {
+		if err := h.plain(t); err != nil {
+			return err
+		}
+		if _, _, err := h.find(kernels.F32, c, t, 0); err != nil {
+			return err
+		}
+		return cmp.Or(t.foreignNames(), t.fits(c, false))
+	})
+	if err != nil || !d.Known {
+		return d, err
+	}
+	d.Backbone = backbone
+	what := "completions at their ends"
+	if h.tokens {
+		what = "the steps of completions"
+	}
+	d.Notes = append(d.Notes, "a reward model, which writes no text: it scores "+what+" (exp eval RUN --score-by "+
+		"FOLDER; reward.weights)")
+	return d, nil
 }

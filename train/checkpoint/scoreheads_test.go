@@ -52,6 +52,9 @@ func TestScoreHeadsComputeAsTorch(t *testing.T) {
 			shapes[tensor.Name] = tensor.Shape
 		}
 		writeTensors(t, filepath.Join(dir, "model.safetensors"), wavesOf(shapes)...)
+		if d, err := Describe(dir); err != nil || !d.Known || (d.Backbone == "Qwen2ForCausalLM") == (class == "Qwen2ForCausalLM") {
+			t.Errorf("%s: described as %+v, %v", class, d, err)
+		}
 		for _, b := range []struct {
 			be    kernels.Backend
 			limit float64
