@@ -144,3 +144,14 @@ func TestRewardTurns(t *testing.T) {
 		t.Errorf("a template that counts messages: %v", err)
 	}
 }
+
+// A separator that spells a special token is that token; a step stays text.
+func TestRewardStepsSeparator(t *testing.T) {
+	chats := prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML})
+	policy := mustPrompter(t, chats, nil)
+	q := &rollout.Problem{Prompt: "1+1?"}
+	ids, ends, err := rewardSteps(policy, policy, "<pad>")(q, []string{"a", "<pad>"})
+	if err != nil || len(ends) != 2 || ids[ends[0]] != 260 || ids[ends[1]] != 260 || ends[1]-ends[0] != len("<pad>")+1 {
+		t.Errorf("%q, places %v, %v", prompttest.Written(ids), ends, err)
+	}
+}

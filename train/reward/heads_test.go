@@ -9,6 +9,7 @@ import (
 
 	"exp/kernels/cpu"
 	"exp/train/rollout"
+	"exp/train/tokenizer"
 )
 
 // fill sets a tensor to random numbers.
@@ -227,5 +228,37 @@ func TestMarkedSteps(t *testing.T) {
 	}
 	if got[1].Graded || !strings.Contains(got[1].Reason, "3 times, not once for each of 2 steps") {
 		t.Errorf("a step with the separator's last token: %+v", got[1])
+	}
+}
+
+// begun is a tokenizer whose texts begin with its token 0.
+type begun struct{ tokenizer.Tokenizer }
+
+func (b begun) SpecialTokens() tokenizer.Special { return tokenizer.Special{BOS: "<s>"} }
+
+func (b begun) TokenID(text string) (int32, bool) { return 0, text == "<s>" }
+
+func TestBegin(t *testing.T) {
+	chars, err := tokenizer.NewChar("abcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok := begun{chars}
+	begin, err := beginToken(tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := rollout.Item{Problem: &rollout.Problem{Prompt: "ab"}, Completion: &rollout.Completion{Text: "cdb"}}
+	for _, steps := range []*Steps{nil, {Split: "d", Separator: "a"}, {Split: "d", Separator: "a", Marks: true}} {
+		r := &Model{opt: ModelOptions{Text: "{prompt}{response}", Steps: steps}, tok: tok, begin: begin}
+		if steps != nil {
+			item.Problem.Prompt = "b" // the separator's token is in the steps alone
+		}
+		for range 2 { // which shares no memory with the first
+			x, err := r.encode(item)
+			if err != nil || x.ids[0] != 0 || x.ids[1] == 0 || x.ends[0] < 3 {
+				t.Errorf("%+v: %v, %v", steps, x, err)
+			}
+		}
 	}
 }
