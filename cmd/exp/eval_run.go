@@ -92,10 +92,10 @@ func evalRunFlags() []cli.Flag {
 			"on the `SIDE` left, right or middle, and count them, or refuse the suite: error", DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
 			"has no verdict, such as 5%", DefaultText: unset},
-		&cli.StringFlag{Name: "score-by", Usage: "RUN, FOLDER: have a reward model score the completions, for " +
-			"best@k, maj@k and weighted votes: `MODEL`, a folder, hub:ORG/NAME@REV, or a run that trained one",
-			DefaultText: unset},
-		&cli.StringSliceFlag{Name: "score-with", Usage: "RUN, FOLDER: how it reads them: `KEY=VALUE`, a key of " +
+		&cli.StringFlag{Name: "score-by", Usage: "RUN, FOLDER: have `SCORER` score the completions, for best@k, " +
+			"maj@k and weighted votes: a reward model's folder, hub:ORG/NAME@REV, a run that trained one, the " +
+			"URL of a judge's server, or a program, [python3, score.py]", DefaultText: unset},
+		&cli.StringSliceFlag{Name: "score-with", Usage: "RUN, FOLDER: how it scores them: `KEY=VALUE`, a key of " +
 			"eval.final.scorer, such as end=true or split=\"\\n\\n\"; may be given again"},
 		&cli.IntFlag{Name: "limit", Usage: "RUN, FOLDER: score the first `N` problems of each suite, stored " +
 			"as a new suite", DefaultText: "all"},

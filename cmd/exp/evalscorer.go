@@ -20,15 +20,15 @@ import (
 func (a *app) scorerValues(c *cli.Context, db *store.DB) ([]config.Value, error) {
 	if !c.IsSet("score-by") {
 		if c.IsSet("score-with") {
-			return nil, a.Usagef("--score-with needs --score-by, which names the reward model")
+			return nil, a.Usagef("--score-with needs --score-by, which names what scores")
 		}
 		return nil, nil
 	}
-	model, reads, err := a.scorerFolder(c, db, c.String("score-by"))
+	reads, err := a.scorer(c, db, c.String("score-by"))
 	if err != nil {
 		return nil, err
 	}
-	values := []config.Value{{Path: config.ScorerKey, Value: model, From: "--score-by"}}
+	var values []config.Value
 	block := strings.TrimSuffix(config.ScorerKey, "weights")
 	for _, own := range reads {
 		key, value, _ := strings.Cut(own, "=")
@@ -55,9 +55,27 @@ func (a *app) scorerValues(c *cli.Context, db *store.DB) ([]config.Value, error)
 			}
 			value = text
 		}
+		if path == block+"judge.template" { // it is read again wherever the evaluation is verified
+			if value, err = filepath.Abs(value); err != nil {
+				return nil, err
+			}
+		}
 		values = append(values, config.Value{Path: path, Value: value, From: "--score-with"})
 	}
 	return values, nil
+}
+
+// scorer returns what ref names as settings KEY=VALUE, keys of eval.final.scorer: a program in brackets, a judge on a
+// server, or a reward model.
+func (a *app) scorer(c *cli.Context, db *store.DB, ref string) ([]string, error) {
+	switch {
+	case strings.HasPrefix(ref, "["):
+		return []string{"kind=command", "command=" + ref}, nil
+	case strings.HasPrefix(ref, "http://"), strings.HasPrefix(ref, "https://"):
+		return []string{"kind=judge", "judge.url=" + ref}, nil
+	}
+	model, reads, err := a.scorerFolder(c, db, ref)
+	return append([]string{"weights=" + model}, reads...), err
 }
 
 // scorerFolder returns where the reward model is that ref names: a reference to a hub, a folder, or a run that trained

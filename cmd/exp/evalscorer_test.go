@@ -2,9 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -117,4 +122,114 @@ func TestEvalScorer(t *testing.T) {
 	eval("--score-by", moved, "--score-with", `split="x`).refuses(t, 2, "not a text in quotes")
 	eval("--score-by", moved, "--score-with", "ends=true").refuses(t, 2, "unknown key eval.final.scorer.ends")
 	eval("--score-by", "configs").refuses(t, 2, "configs/config.json")
+}
+
+// Programs and judges score completions as they reward them: their scores are in the record, what they are is part of
+// the evaluation, and exp verify computes the scores again, the judge's from its kept answers.
+func TestEvalScorersOfRewards(t *testing.T) {
+	dir := t.TempDir()
+	db := filepath.Join(dir, "store")
+	if err := os.CopyFS(db, os.DirFS(smokeStore(t))); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	eval := func(args ...string) ended {
+		return call{}.run(append([]string{"eval", "smoke#0", "--suite", "test", "--store", db}, args...)...)
+	}
+	scores := func() map[float64]int {
+		t.Helper()
+		shown := call{}.run("samples", "smoke#0", "-n", "100", "-o", "jsonl", "--store", db)
+		found := map[float64]int{}
+		for line := range strings.Lines(shown.stdout) {
+			var s struct {
+				Score *float64 `json:"model_score"`
+			}
+			if err := json.Unmarshal([]byte(line), &s); err != nil || s.Score == nil {
+				t.Fatalf("no score: %v: %s", err, line)
+			}
+			found[*s.Score]++
+		}
+		return found
+	}
+	executed := func(e ended, want bool) {
+		t.Helper()
+		e.succeeds(t)
+		if got := strings.Contains(e.stderr, "eval.score label=test start"); got != want || strings.Contains(e.stderr, "eval.gen label=test start") {
+			t.Errorf("scores: %t, want %t:\n%s", got, want, e.stderr)
+		}
+	}
+
+	script := write("score.sed", `s/^\{"id":"([0-9]+)".*"response":"[^"]*\+[^"]*".*$/{"id":"\1","score":0.75}/;t
+s/^\{"id":"([0-9]+)".*$/{"id":"\1","score":0.25}/
+`)
+	program := "[sed, -u, -E, -f, " + script + "]"
+	executed(eval("--score-by", program), true)
+	if got := scores(); len(got) != 2 || got[0.75] == 0 || got[0.25] == 0 {
+		t.Errorf("the program's scores are %v", got)
+	}
+	executed(eval("--score-by", program, "--score-with", "workers=2", "--score-with", "batch=1"), false)
+
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		fmt.Fprintf(w, `{"choices": [{"message": {"content": "I say %d of 10"}, "finish_reason": "stop"}]}`, strings.Count(string(body), "+"))
+	}))
+	defer server.Close()
+	template := write("judge.txt", "Rate {response} for {prompt}.")
+	judge := []string{"--score-by", server.URL + "/v1", "--score-with", "judge.template=" + template, "--score-with", "judge.model=toy",
+		"--score-with", `judge.pattern=([0-9]+) of 10`}
+	executed(eval(judge...), true)
+	first := asked.Load()
+	if got := scores(); len(got) < 2 || first == 0 {
+		t.Errorf("the judge's scores are %v, of %d requests", got, first)
+	}
+	if err := os.Rename(template, filepath.Join(dir, "moved.txt")); err != nil {
+		t.Fatal(err)
+	}
+	judge[3] = "judge.template=" + filepath.Join(dir, "moved.txt")
+	executed(eval(judge...), false)
+	judge[3] = "judge.template=" + write("other.txt", "How good is {response} for {prompt}?")
+	executed(eval(judge...), true)
+	second := asked.Load()
+
+	// The run's own weights write numbers, which are scores.
+	own, err := filepath.Glob(filepath.Join(db, "runs", "*", "model"))
+	if err != nil || len(own) == 0 {
+		t.Fatal(own, err)
+	}
+	genrm := []string{"--score-by", own[0], "--score-with", "kind=genrm", "--score-with", "judge.template=" + write("genrm.txt", "{prompt}"),
+		"--score-with", `judge.pattern=([0-9])`, "--score-with", "judge.context=48", "--score-with", "judge.max_tokens=16", "--max-not-graded", "1"}
+	executed(eval(genrm...), true)
+
+	verify := func(want string) {
+		t.Helper()
+		e := call{}.run("verify", "smoke#0", "--level", "score", "--store", db)
+		if e.code != 0 || asked.Load() != second || !strings.Contains(e.stdout, want) {
+			t.Errorf("%d requests more, want %s:\n%s%s", asked.Load()-second, want, e.stdout, e.stderr)
+		}
+	}
+	verify("8 stages repeated; NOT checked: the scores on") // a judge's template is no longer where it was
+	write("judge.txt", "Rate {response} for {prompt}.")
+	verify("10 stages repeated")
+
+	eval("--score-by", "[]").refuses(t, 2, "eval.final.scorer.command names no program")
+	eval("--score-by", "[sed").refuses(t, 2, "--score-by", "sequence end token")
+	eval("--score-by", "[./nobody]").refuses(t, 2, "nobody")
+	eval(judge[:2]...).refuses(t, 2, "eval.final.scorer.judge.model", "eval.final.scorer.judge.template")
+	eval("--score-by", server.URL+"/v1/chat/completions", judge[2], judge[3], judge[4], judge[5]).refuses(t, 2,
+		"eval.final.scorer.judge.url ends in /chat/completions")
+	eval(append(judge, "--score-with", "judge.key_env=EXP_NO_SUCH_KEY", "--score-with", "judge.high=9")...).refuses(t, 7,
+		"eval.final.scorer.judge.key_env names EXP_NO_SUCH_KEY")
+	eval("--score-by", program, "--score-with", "label=1").refuses(t, 2, "eval.final.scorer.label has no effect")
 }

@@ -127,7 +127,7 @@ func (a *app) verifyRun(c *cli.Context, levels []string) error {
 	if err != nil {
 		return err
 	}
-	program := p != nil && p.Config.Run.Reward.ByProgram()
+	program := p != nil && p.Config.Run.Reward.ByProgram() || slices.ContainsFunc(o.Evaluations, scoredByProgram)
 	return errors.Join(a.printVerification(v), foundError(run, &v, program))
 }
 
@@ -223,10 +223,16 @@ func foundError(run store.Run, v *harness.Verification, program bool) error {
 			"machine is deterministic"
 	}
 	if program && !slices.ContainsFunc(v.Findings, func(f harness.Finding) bool { return !ofReward(f) }) {
-		help = "only rewards and what follows from them differ: does the program of reward.command answer " +
+		help = "only rewards and what follows from them differ: does your program that scores answer " +
 			"differently each time, as with random numbers, a clock or a network?"
 	}
 	return failed.Advise(help)
+}
+
+// scoredByProgram reports whether a program of the user's scores the completions of an evaluation.
+func scoredByProgram(p *plan.Run) bool {
+	s := &p.Config.Run
+	return s.Eval.Final.Scorer.Used() && s.ScoredBy().Reward.ByProgram()
 }
 
 // ofReward reports whether a finding is about a reward, a verdict or a score.

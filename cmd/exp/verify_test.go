@@ -114,7 +114,7 @@ func TestFoundErrorOfReward(t *testing.T) {
 		list    []harness.Finding
 		want    string
 	}{
-		{true, []harness.Finding{reward}, "does the program of reward.command answer differently"},
+		{true, []harness.Finding{reward}, "does your program that scores answer differently"},
 		{true, []harness.Finding{reward, tokens}, "exp doctor tests whether"},
 		{false, []harness.Finding{reward}, "exp doctor tests whether"},
 	} {

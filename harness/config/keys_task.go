@@ -180,6 +180,7 @@ const (
 	Generated = "generated" // made by the task from data.seed
 	None      = "none"      // no such split
 	Auto      = "auto"      // of data.chat: the template of the model's folder
+	Always    = "always"    // of reward.chat: that template, for plain prompts too
 )
 
 func dataKeys() []Key {

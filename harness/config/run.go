@@ -333,12 +333,15 @@ type Reward struct {
 	Weights      string        `key:"weights"`     // Kind is "model" or "genrm"
 	Text         string        `key:"text"`        // Kind is "model"
 	Chat         string        `key:"chat"`        // Kind is "model"; Auto or None
+	Begin        bool          `key:"begin"`       // Kind is "model"
 	End          bool          `key:"end"`         // Kind is "model"
 	Steps        string        `key:"steps"`       // Kind is "model", or of a run that trains on steps; None or how
 	Split        string        `key:"split"`       // Steps is not None
 	Separator    string        `key:"separator"`   // Kind is "model" and Steps is not None
 	Credit       string        `key:"credit"`      // Steps is not None
+	Layout       string        `key:"layout"`      // as Separator; of rollout.StepLayouts
 	Label        int           `key:"label"`       // Kind is "model"
+	Tokens       []string      `key:"tokens"`      // Kind is "model": none or two
 
 	StepWrong       float64 `key:"step_wrong"` // Credit is not rl.CreditAnswer, as for the next ones
 	StepRight       float64 `key:"step_right"`

@@ -11,7 +11,7 @@ import (
 type Value struct {
 	Path string // of the key
 	// Value is an int, a string, a list of strings, or a map of plain JSON values. A string is parsed
-	// as the key's kind: "0.5" is a number for a key of numbers.
+	// as the key's kind: "0.5" is a number for a key of numbers, "[a, b]" a list for a key of lists.
 	Value any
 	From  string // where it came from, for errors and origins: "--temperature"
 }
@@ -25,7 +25,17 @@ func (l *loader) value(v Value) {
 	}
 	src := &source{name: v.From, order: l.rank, set: true}
 	at := pos{src: src}
-	l.setKey(k, valueNode(k, v.Value, at), at, false)
+	n := valueNode(k, v.Value, at)
+	if text, ok := v.Value.(string); ok && (k.List || k.Kind == Values) {
+		var errs Errors
+		src.lines = []string{text}
+		if n, errs = parseYAML(src, text, 0); len(errs) > 0 || n == nil {
+			l.errs = append(l.errs, errs...)
+			l.partial = true
+			return
+		}
+	}
+	l.setKey(k, n, at, false)
 }
 
 // valueNode returns the node of a value.

@@ -143,7 +143,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 // is the policy's, and the one of a reward model that the run trains.
 func rewardBytes(c *config.Run, arch model.Config) (held, scratch int) {
 	if c.Reward.Trained() {
-		return scorerBytes(c, arch, kernels.F32), 0
+		return scorerBytes(c, arch, model.Heads{Value: true}, kernels.F32), 0
 	}
 	if !c.Reward.Writes() {
 		return classifierBytes(c), 0
@@ -165,7 +165,7 @@ func rewardBytes(c *config.Run, arch model.Config) (held, scratch int) {
 
 // classifierBytes returns the memory of a reward model that is a sequence classifier in a folder.
 func classifierBytes(c *config.Run) int {
-	m, err := checkpoint.ReadClassifierConfig(c.Reward.Weights)
+	m, heads, err := stage.ScorerHeads(&c.Reward)
 	if err != nil {
 		return 0
 	}
@@ -174,12 +174,12 @@ func classifierBytes(c *config.Run) int {
 		held = t.Frozen()
 		t.Close()
 	}
-	return scorerBytes(c, m, held)
+	return scorerBytes(c, m, heads, held)
 }
 
 // scorerBytes returns the memory of a sequence classifier whose weights have a type.
-func scorerBytes(c *config.Run, m model.Config, held kernels.DType) int {
-	heads, operand := model.Heads{Value: true}, stage.Operand(c)
+func scorerBytes(c *config.Run, m model.Config, heads model.Heads, held kernels.DType) int {
+	operand := stage.Operand(c)
 	room := model.Capacity{Tokens: c.Compute.MicroBatchTokens, Sequences: c.Compute.MicroBatchTokens/2 + 1}
 	return m.BackboneBytes(false, held, copiesOf(c), operand, 1) + m.AdapterBytes(heads, false, copiesOf(c), operand) +
 		m.WorkspaceBytes(heads, room, model.KeepNothing, operand, 1)

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"fmt"
 
 	"exp/harness/config"
@@ -145,8 +146,12 @@ func newReport(d *checkpoint.Description, tensors bool) *Report {
 		}
 	}
 	if d.Config.Layers > 0 {
+		r.Architecture = checkpoint.Words(d.Config, cmp.Or(d.Backbone, d.Class))
+		r.Positions = d.Config.MaxPositions
+	}
+	if d.Config.Layers > 0 && d.Backbone == "" { // else exp eval --dry-run says what it needs beside a policy
 		needs := forecast.NeedsOf(d.Config)
-		r.Architecture, r.Positions, r.Needs = checkpoint.Words(d.Config, d.Class), d.Config.MaxPositions, &needs
+		r.Needs = &needs
 	}
 	return r
 }

@@ -476,13 +476,15 @@ func (p *Run) SID(i int, hashed map[string]ident.Digest) (ident.Digest, error) {
 
 // StageID returns the id of a stage, the same for a planned and a recorded one. It adds the label to the parameters of
 // id; preparation and the choice of problems have no numerics, because they work on text and shares of integers only.
-// Where the reward model of an evaluation lies does not count: its digest is an input.
+// Where the files of an evaluation's scorer lie does not count: their digests are inputs.
 func StageID(id ident.Stage, label string) (ident.Digest, error) {
 	if label != "" {
 		id.Params["suite"] = label
 	}
-	if _, ok := id.Params[config.ScorerKey]; ok {
-		id.Params[config.ScorerKey] = "external"
+	for _, path := range config.ScorerFiles() {
+		if _, ok := id.Params[path]; ok {
+			id.Params[path] = "external"
+		}
 	}
 	if kind := config.Stage(id.Kind); kind == config.Prepare || kind == config.Select {
 		id.Numerics = ""

@@ -7,23 +7,28 @@ import (
 	"exp/harness/stage"
 )
 
-// scorerBlock begins the keys of the reward model that scores completions.
+// scorerBlock begins the keys of what scores completions.
 const scorerBlock = "eval.final.scorer."
 
-// scoredByModel reports whether a reward model scores the completions of a suite.
+// scoredByModel reports whether a scorer, besides graders, scores the completions of a suite.
 func (p *Run) scoredByModel(suite string) bool {
 	c := &p.Config.Run
 	own := p.suite(suite)
 	return c.Eval.Final.Scorer.Used() && (own == nil || own.AskingOf(c).Likelihood == "")
 }
 
-// setScorer adds to the settings that score a label's completions where its reward model lies, to find it again, and
-// the prompt of a benchmark, which it reads.
+// setScorer adds to the settings that score a label's completions where its scorer's files lie, to find them again,
+// and the prompt of a benchmark, which it reads.
 func (p *Run) setScorer(settings map[string]any, label string) {
-	if _, ok := settings[config.ScorerKey]; !ok || !p.scoredByModel(stage.SuiteOf(label)) {
+	_, scores := settings["eval.final.pass_k"]
+	if !scores || !p.scoredByModel(stage.SuiteOf(label)) {
 		return
 	}
-	settings[config.ScorerKey], _ = p.Config.Value(config.ScorerKey)
+	for _, path := range config.ScorerFiles() {
+		if _, ok := settings[path]; ok {
+			settings[path], _ = p.Config.Value(path)
+		}
+	}
 	if p.Suite(label) != nil {
 		settings["eval.final.prompt"] = p.Config.Run.Eval.Final.Prompt
 	}

@@ -3,6 +3,7 @@ package stage
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"exp/harness/dataset"
 	"exp/harness/prompt"
 	"exp/train/checkpoint"
+	"exp/train/model"
 	"exp/train/reward"
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -105,10 +107,11 @@ func (e *Env) newRewardModel() (*reward.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := reward.ModelOptions{Text: r.Reward.Text, End: r.Reward.End, Label: r.Reward.Label,
-		BatchTokens: r.Compute.MicroBatchTokens, Steps: stepsOf(&r.Reward, r.Reward.Separator, policy)}
+	o := reward.ModelOptions{Text: r.Reward.Text, Begin: r.Reward.Begin, End: r.Reward.End, Choice: r.Reward.Tokens,
+		Label: r.Reward.Label, BatchTokens: r.Compute.MicroBatchTokens,
+		Steps: stepsOf(&r.Reward, r.Reward.Separator, policy)}
 	if own != nil {
-		o.Read, o.ReadSteps = rewardChat(policy, own), rewardSteps(policy, own, r.Reward.Separator)
+		o.Read, o.ReadSteps = rewardChat(policy, own), rewardLayout(&r.Reward)(policy, own, r.Reward.Separator)
 	}
 	return reward.OpenModel(e.alone(), r.Reward.Weights, o)
 }
@@ -119,7 +122,7 @@ func stepsOf(r *config.Reward, separator string, policy *prompt.Prompter) *rewar
 	if r.Steps == "" || r.Steps == config.None {
 		return nil
 	}
-	s := &reward.Steps{Score: r.Steps, Split: r.Split, Separator: separator}
+	s := &reward.Steps{Score: r.Steps, Split: r.Split, Separator: separator, Marks: r.Layout == rollout.StepsMarks}
 	if r.RewardsSteps() {
 		s.Piece = policy.Vocabulary().Piece
 	}
@@ -135,11 +138,11 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 	}
 	o := reward.JudgeOptions{URL: c.URL, Model: c.Model, Template: string(template), Reading: reading(&r, parts),
 		Temperature: c.Temperature, MaxTokens: c.MaxTokens, Concurrent: c.Concurrent, Rate: c.Rate,
-		Timeout: c.Timeout, Retries: r.Retries,
+		Timeout: c.Timeout, Retries: r.Retries, Block: e.rewardKey("judge."),
 		Waits: func(why string) { e.warn("the judge does not answer yet, and is asked again: %s", why) }}
 	if c.KeyEnv != "" {
 		if o.Key = os.Getenv(c.KeyEnv); o.Key == "" {
-			return nil, &KeyError{Variable: c.KeyEnv}
+			return nil, &KeyError{Key: e.rewardKey("judge.key_env"), Variable: c.KeyEnv}
 		}
 	}
 	if c.Cache && e.Answers != "" {
@@ -159,10 +162,10 @@ func reading(r *config.Reward, parts []string) reward.Reading {
 }
 
 // KeyError says that the variable with the judge's API key is not set.
-type KeyError struct{ Variable string }
+type KeyError struct{ Key, Variable string }
 
 func (e *KeyError) Error() string {
-	return fmt.Sprintf("reward.judge.key_env names %s, which is not set or empty", e.Variable)
+	return fmt.Sprintf("%s names %s, which is not set or empty", e.Key, e.Variable)
 }
 
 // ExitCode is the code of a missing resource.
@@ -196,8 +199,9 @@ func digestsByUse(prefix string, bad func(key, code, message, help string)) (x m
 }
 
 // classifierDigest covers a reward model: architecture, weights and tokenizer.
-func classifierDigest(dir string) (ident.Digest, error) {
-	c, err := checkpoint.ReadClassifierConfig(dir)
+func classifierDigest(r *config.Reward) (ident.Digest, error) {
+	dir := r.Weights
+	c, err := scorerConfig(r)
 	if err != nil {
 		return ident.Digest{}, err
 	}
@@ -210,10 +214,49 @@ func classifierDigest(dir string) (ident.Digest, error) {
 		return ident.Digest{}, err
 	}
 	parts["config"] = string(arch)
-	if tokens, err := checkpoint.ClassifiesTokens(dir); err == nil && tokens {
+	if len(r.Tokens) > 0 {
+		parts["chooses"] = "tokens"
+		err = checkChoice(r, c)
+	} else if tokens, err := checkpoint.ClassifiesTokens(dir); err == nil && tokens {
 		parts["classifies"] = "tokens"
 	}
+	if err != nil {
+		return ident.Digest{}, err
+	}
 	return ident.Hash("exp/reward-model/1", parts)
+}
+
+// scorerConfig returns the architecture of the folder of a reward model.
+func scorerConfig(r *config.Reward) (model.Config, error) {
+	if len(r.Tokens) > 0 {
+		return checkpoint.ReadConfig(r.Weights)
+	}
+	return checkpoint.ReadClassifierConfig(r.Weights)
+}
+
+// ScorerHeads returns what the memory of a reward model in a folder depends on.
+func ScorerHeads(r *config.Reward) (model.Config, model.Heads, error) {
+	c, err := scorerConfig(r)
+	if err != nil || len(r.Tokens) > 0 {
+		return c, model.Heads{Value: true}, err
+	}
+	h, err := checkpoint.ClassifierHeads(r.Weights)
+	return c, h, err
+}
+
+// checkChoice says why a language model of architecture c cannot score by the tokens.
+func checkChoice(r *config.Reward, c model.Config) error {
+	tok, err := tokenizer.ReadFolder(r.Weights)
+	if err != nil {
+		return err
+	}
+	var ids [2]int32
+	for i := range ids {
+		if ids[i], err = reward.ChoiceToken(tok, r.Tokens[i]); err != nil {
+			return err
+		}
+	}
+	return checkpoint.CheckChoice(c, ids[0], ids[1])
 }
 
 // tokensAndWeights describes the model in a folder apart from its architecture.
@@ -233,29 +276,39 @@ func (e *Env) newAnswers(prompts *prompt.Prompter) (*answer.Writer, error) {
 		End: end}, err
 }
 
-// scorerBlock begins the keys of the reward model that scores evaluations, whose names are otherwise those of
-// rewardBlock.
+// scorerBlock begins the keys of what scores evaluations, whose names are otherwise those of rewardBlock.
 const (
 	scorerBlock = "eval.final.scorer."
 	rewardBlock = "reward."
 )
 
-// scorerDigests is rewardDigests for the reward model that scores final evaluations; nil without one.
+// rewardKey returns the full name of a reward's key, or of the evaluation's scorer's.
+func (e *Env) rewardKey(name string) string {
+	if e.scoring {
+		return scorerBlock + name
+	}
+	return rewardBlock + name
+}
+
+// scorerDigests is rewardDigests for what scores final evaluations; nil without a scorer.
 func scorerDigests(c *config.Run, policy *prompt.Prompter,
 	bad func(key, code, message, help string)) map[string]ident.Digest {
 	if s := c.Eval.Final.Scorer; !s.Used() || s.Trained() {
 		return nil
 	}
-	x, add := digestsByUse("scorer/", bad)
-	rewardModelFiles(c.ScoredBy(), policy, func(key, use string, digest func() (ident.Digest, error)) {
+	x, add := digestsByUse("scorer/", func(key, code, message, help string) {
+		bad(key, code, strings.ReplaceAll(message, rewardBlock, scorerBlock), help)
+	})
+	own := c.ScoredBy()
+	rewardKindOf(&own.Reward).files(own, policy, func(key, use string, digest func() (ident.Digest, error)) {
 		add(scorerBlock+strings.TrimPrefix(key, rewardBlock), use, digest)
 	})
 	maps.DeleteFunc(x, func(_ string, d ident.Digest) bool { return d.IsZero() })
 	return x
 }
 
-// scores has the reward model of the configuration score the samples of an evaluation, and adds its scores to the
-// items. The reward model reads the prompts that the policy was asked.
+// scores has the scorer of the configuration score the samples of an evaluation, and adds its scores to the
+// items. It reads the prompts that the policy was asked.
 func (e *Env) scores(ctx context.Context, ev *Evaluation) error {
 	scorer := e.run().Eval.Final.Scorer
 	if !scorer.Used() || e.askingOf(ev.Label).Likelihood != "" {
@@ -266,15 +319,14 @@ func (e *Env) scores(ctx context.Context, ev *Evaluation) error {
 		return err
 	}
 	own := *e
-	own.Config = &config.Resolved{Run: *e.run().ScoredBy()}
+	own.Config, own.scoring = &config.Resolved{Run: *e.run().ScoredBy()}, true
 	m, err := own.newScorer(nil)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
 	list, err := eval.Score(ctx, reward.NewAlone(m, 0, nil), asked, ev.Samples,
 		eval.Scoring{Limit: e.notGradedLimit()})
-	if err == nil {
+	if err = errors.Join(err, m.Close()); err == nil {
 		err = eval.CheckScores(ev.Samples, list)
 	}
 	if err != nil {

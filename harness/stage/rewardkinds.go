@@ -94,7 +94,7 @@ func judgeFiles(c *config.Run, _ *prompt.Prompter, add func(key, use string, dig
 
 func rewardModelFiles(c *config.Run, policy *prompt.Prompter,
 	add func(key, use string, digest func() (ident.Digest, error))) {
-	add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(c.Reward.Weights) })
+	add("reward.weights", "model", func() (ident.Digest, error) { return classifierDigest(&c.Reward) })
 	add("reward.weights", "chat template", func() (ident.Digest, error) { return rewardTemplate(c, policy) })
 }
 

@@ -292,7 +292,7 @@ func gates() map[string]kernels.GateKind {
 
 // backbone returns the class without output projection, as AutoModel saves it.
 func (a architecture) backbone() string {
-	return strings.TrimSuffix(strings.TrimSuffix(a.class, "ForCausalLM"), "LMHeadModel") + "Model"
+	return strings.TrimSuffix(strings.TrimSuffix(a.class, causal), "LMHeadModel") + "Model"
 }
 
 // architectureNamed returns the row for a class or, without one, for a model_type.

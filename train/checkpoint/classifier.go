@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"exp/kernels"
 	"exp/train/model"
@@ -20,7 +19,8 @@ const classifier = "ForSequenceClassification"
 const tokenClassifier = "ForTokenClassification"
 
 // ReadClassifierConfig is ReadConfig for a folder of a sequence-classification model,
-// such as Qwen2ForSequenceClassification, or of one that classifies tokens.
+// such as Qwen2ForSequenceClassification, or of one that classifies tokens, or of another class of reward models
+// (scoreHeads).
 func ReadClassifierConfig(dir string) (model.Config, error) {
 	c, _, err := readClassifier(dir)
 	return c, err
@@ -28,51 +28,58 @@ func ReadClassifierConfig(dir string) (model.Config, error) {
 
 // ClassifiesTokens reports whether the folder's model classifies tokens, not sequences.
 func ClassifiesTokens(dir string) (bool, error) {
-	_, tokens, err := readClassifier(dir)
-	return tokens, err
+	_, h, err := readClassifier(dir)
+	return h.tokens, err
 }
 
-// readClassifier is ReadClassifierConfig, and reports whether the model classifies tokens.
-func readClassifier(dir string) (c model.Config, tokens bool, err error) {
-	path := filepath.Join(dir, configFile)
+// ClassifierHeads returns the heads of the model that LoadClassifier makes of a folder.
+func ClassifierHeads(dir string) (model.Heads, error) {
+	_, h, err := readClassifier(dir)
+	return h.heads(), err
+}
+
+// causal ends the names of language models' architectures.
+const causal = "ForCausalLM"
+
+// readClassifier is ReadClassifierConfig, and returns the model's head.
+func readClassifier(dir string) (c model.Config, h scoreHead, err error) {
+	path := filepath.Join(TextsFolder(dir), configFile)
 	raw, err := readSmall(path, maxHeader)
 	if err != nil {
-		return c, false, err
+		return c, h, err
 	}
 	values := map[string]json.RawMessage{}
 	if err := json.Unmarshal(raw, &values); err != nil {
-		return c, false, corrupt(path, "", "%v", err)
+		return c, h, corrupt(path, "", "%v", err)
 	}
 	var names []string
 	if err := json.Unmarshal(values["architectures"], &names); err != nil || len(names) != 1 {
 		names = []string{""}
 	}
-	family, ok := strings.CutSuffix(names[0], classifier)
+	h, family, ok := scoreHeadOf(names[0])
 	if !ok {
-		family, tokens = strings.CutSuffix(names[0], tokenClassifier)
-	}
-	if !ok && !tokens {
-		return c, false, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architectures is %s, not "+
-			"one name that ends in %s or %s", values["architectures"], classifier, tokenClassifier)}}
+		return c, h, &ConfigError{Path: path, Problems: []string{fmt.Sprintf("architectures is %s, not "+
+			"one name that ends in %s or %s, nor in ForRewardModel, ForProcessRewardModel or ForPrmModel; a language "+
+			"model scores by two tokens that may come next", values["architectures"], classifier, tokenClassifier)}}
 	}
 	// The backbone is the language model's.
-	values["architectures"], err = json.Marshal([]string{family + "ForCausalLM"})
+	values["architectures"], err = json.Marshal([]string{family + causal})
 	if err != nil {
-		return c, false, err
+		return c, h, err
 	}
 	if raw, err = json.Marshal(values); err != nil {
-		return c, false, err
+		return c, h, err
 	}
 	c, err = ParseConfig(path, raw)
 	c.TieEmbeddings = false // it has no output projection to tie
-	return c, tokens, err
+	return c, h, err
 }
 
 // LoadClassifier loads a frozen sequence-classification model from a folder, with row label
 // of its score.weight as value head. Of a model that classifies tokens by two labels, wrong and right, the head is the
 // difference of right and wrong: the logit of right. It holds weights as a Backbone does. Close it afterwards.
 func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, error) {
-	c, tokens, err := readClassifier(dir)
+	c, h, err := readClassifier(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +87,7 @@ func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, er
 	if err != nil {
 		return nil, err
 	}
-	load := LoadClassifierFrom
-	if tokens {
-		load = loadTokenClassifier
-	}
-	m, err := load(be, c, t, label)
+	m, err := h.load(be, c, t, label)
 	if err := errors.Join(err, t.Close()); err != nil {
 		if m != nil {
 			m.Close()
@@ -94,118 +97,42 @@ func LoadClassifier(be kernels.Backend, dir string, label int) (*model.Model, er
 	return m, nil
 }
 
-// LoadClassifierFrom is LoadClassifier for tensors of an architecture.
+// LoadClassifierFrom is LoadClassifier for tensors of an architecture that scores sequences.
 func LoadClassifierFrom(be kernels.Backend, c model.Config, t *Tensors, label int) (*model.Model, error) {
-	score, err := scoreTensor(be, c, t)
-	switch {
-	case err != nil:
-		return nil, err
-	case label < 0 || label >= score.Shape[0]:
-		return nil, &Error{Op: "read", Path: t.path, Tensor: scoreWeight,
-			Err: fmt.Errorf("it has %d labels, counted from 0, so no label %d", score.Shape[0], label)}
-	}
-	if _, biased := t.Lookup(scoreBias); biased {
-		return nil, &MismatchError{Path: t.path, Unexpected: []string{scoreBias}}
-	}
-	m, err := scoring(be, c, t)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := be.Alloc(be.Float(), score.Len())
-	if err != nil {
-		return m, err
-	}
-	defer be.Free(rows)
-	if err := t.Read(be, scoreWeight, rows); err != nil {
-		return m, err
-	}
-	be.Copy(m.View(scoreWeight), rows.Slice(label*c.Width, (label+1)*c.Width))
-	be.Sync()
-	m.Refresh()
-	return m, nil
+	h, _, _ := scoreHeadOf(classifier)
+	return h.load(be, c, t, label)
 }
 
-// Tensors of a classifier's head.
+// Tensors of a value head.
 const scoreWeight, scoreBias = "score.weight", "score.bias"
 
-// scoreTensor finds the weights of a classifier's head.
-func scoreTensor(be kernels.Backend, c model.Config, t *Tensors) (Tensor, error) {
-	score, ok := t.Lookup(scoreWeight)
-	switch {
-	case !ok:
-		return score, &MismatchError{Path: t.path, Missing: []string{scoreWeight}}
-	case len(score.Shape) != 2 || score.Shape[1] != c.Width || !score.DType.fits(be.Float()):
-		return score, &MismatchError{Path: t.path, Misshaped: []Misshape{{Name: scoreWeight, Got: score.kind(),
-			Want: fmt.Sprintf("%s [labels,%d]", score.DType, c.Width)}}}
+// load is LoadClassifier for tensors of a model with this head. Close the model even after an error.
+func (h scoreHead) load(be kernels.Backend, c model.Config, t *Tensors, label int) (*model.Model, error) {
+	if err := h.plain(t); err != nil {
+		return nil, err
 	}
-	return score, nil
-}
-
-// loadTokenClassifier is LoadClassifierFrom for a model that classifies tokens, by two labels or one.
-func loadTokenClassifier(be kernels.Backend, c model.Config, t *Tensors, label int) (*model.Model, error) {
-	score, err := scoreTensor(be, c, t)
+	weight, bias, err := h.find(be.Float(), c, t, label)
 	if err != nil {
 		return nil, err
 	}
-	bias, biased := t.Lookup(scoreBias)
-	n := score.Shape[0]
-	switch {
-	case n > 2 || label > 0:
-		return nil, &Error{Op: "read", Path: t.path, Tensor: scoreWeight, Err: fmt.Errorf("it has %d labels; of a "+
-			"model that classifies tokens two can be read, wrong and right, or one, and label 0 is the logit of right",
-			n)}
-	case biased && (bias.Len() != n || !bias.DType.fits(be.Float())):
-		return nil, &MismatchError{Path: t.path, Misshaped: []Misshape{{Name: scoreBias, Got: bias.kind(),
-			Want: fmt.Sprintf("%s [%d]", bias.DType, n)}}}
-	}
-	m, err := scoring(be, c, t)
+	m, err := scoring(be, c, t, h.heads())
 	if err != nil {
 		return nil, err
 	}
-	for _, x := range []Tensor{score, bias} {
-		if x.Name == "" {
-			continue // no bias
-		}
-		if err := readLogit(be, t, x, n, m.View(x.Name)); err != nil {
-			return m, err
-		}
+	if err := h.read(be, t, m, weight, bias, label); err != nil {
+		return m, err
 	}
 	m.Refresh()
 	return m, nil
-}
-
-// readLogit sets to to the last of the n parts of a tensor, less the one before it if there are two.
-func readLogit(be kernels.Backend, t *Tensors, x Tensor, n int, to kernels.Buffer) error {
-	all, err := be.Alloc(be.Float(), x.Len())
-	if err != nil {
-		return err
-	}
-	defer be.Free(all)
-	if err := t.Read(be, x.Name, all); err != nil {
-		return err
-	}
-	host := make([]float32, x.Len())
-	be.Copy(kernels.Host(host), all)
-	be.Sync()
-	width := len(host) / n
-	right := host[len(host)-width:]
-	for i := range right {
-		if n == 2 {
-			right[i] -= host[i]
-		}
-	}
-	be.Copy(to, kernels.Host(right))
-	be.Sync()
-	return nil
 }
 
 // scoring loads a frozen backbone with a value head, which the caller sets.
-func scoring(be kernels.Backend, c model.Config, t *Tensors) (*model.Model, error) {
+func scoring(be kernels.Backend, c model.Config, t *Tensors, heads model.Heads) (*model.Model, error) {
 	base, err := LoadBackbone(be, c, false, t.Frozen(), t)
 	if err != nil {
 		return nil, err
 	}
-	m, err := model.NewOn(base, model.Heads{Value: true}, false)
+	m, err := model.NewOn(base, heads, false)
 	if err != nil {
 		base.Close()
 		return nil, err

@@ -69,7 +69,7 @@ func classifierJSON(config []byte, pad int32) ([]byte, error) {
 // classifierOf returns the class of sequence classification that belongs to a language model's.
 func classifierOf(architectures []string) (string, error) {
 	if len(architectures) == 1 {
-		if family, ok := strings.CutSuffix(architectures[0], "ForCausalLM"); ok {
+		if family, ok := strings.CutSuffix(architectures[0], causal); ok {
 			return family + classifier, nil
 		}
 	}

@@ -26,9 +26,11 @@ type Description struct {
 
 	Class  string // of config.json; empty without one
 	Config model.Config
-	Known  bool     // Config is supported
-	Reason []string // if not: every reason
-	Notes  []string // notes for people on a supported model
+	Known  bool // Config is supported
+	// Backbone is the class of the language model that a reward model is made of; empty for other models.
+	Backbone string
+	Reason   []string // if not: every reason
+	Notes    []string // notes for people on a supported model
 }
 
 // DescribedFile is a file of a model.
@@ -47,17 +49,22 @@ type DescribedTensor struct {
 // Describe reads the headers of a model in any container that FindContainer finds, or of a
 // folder without weights. A model that cannot be computed is not an error: Reason says why.
 // It returns an error if nothing is there.
-func Describe(path string) (*Description, error) { return describe(path, ReadConfig, OpenFolder) }
+func Describe(path string) (*Description, error) {
+	if h, family, ok := scoreHeadOf(classIn(TextsFolder(path))); ok {
+		return h.describe(path, family+causal)
+	}
+	return describe(path, ReadConfig, OpenFolder, (*Tensors).Fits)
+}
 
 // DescribeImages is Describe for a class whose images are read on request, with images.
 func DescribeImages(path string) (*Description, error) {
-	return describe(path, ReadImageConfig, OpenFolder)
+	return describe(path, ReadImageConfig, OpenFolder, (*Tensors).Fits)
 }
 
 // DescribeText is Describe for the text model inside a model of text and images. It leaves
 // out all other tensors.
 func DescribeText(dir string) (*Description, error) {
-	d, err := describe(dir, ReadTextConfig, OpenTextFolder)
+	d, err := describe(dir, ReadTextConfig, OpenTextFolder, (*Tensors).Fits)
 	if err == nil && d.Known {
 		_, _, d.Class, _ = readText(dir)
 		d.Notes = append(d.Notes, TextNote(dir))
@@ -65,8 +72,8 @@ func DescribeText(dir string) (*Description, error) {
 	return d, err
 }
 
-func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error)) (
-	*Description, error) {
+func describe(path string, read func(dir string) (model.Config, error), open func(dir string) (*Tensors, error),
+	fits func(t *Tensors, c model.Config) error) (*Description, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fileError("read", path, err)
@@ -109,7 +116,7 @@ func describe(path string, read func(dir string) (model.Config, error), open fun
 	}
 	d.tensors(t)
 	if d.Known {
-		d.stop(t.Fits(d.Config))
+		d.stop(fits(t, d.Config))
 	}
 	return d, t.Close()
 }

@@ -146,7 +146,7 @@ func (p *packer) reclassify() error {
 	if _, speaks := p.t.where[lmHead]; speaks || !scores || len(score.Shape) != 2 {
 		return nil
 	}
-	base, ok := strings.CutSuffix(p.out.Class, "ForCausalLM")
+	base, ok := strings.CutSuffix(p.out.Class, causal)
 	if !ok {
 		return nil
 	}
@@ -248,7 +248,7 @@ func (p *packer) headFile(name string) string {
 	if head == trlHead {
 		head = "score"
 	}
-	if head == "score" && !strings.HasSuffix(p.out.Class, "ForCausalLM") {
+	if head == "score" && !strings.HasSuffix(p.out.Class, causal) {
 		return ""
 	}
 	return headFiles()[head]

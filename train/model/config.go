@@ -370,6 +370,7 @@ type Heads struct {
 	LM       bool        // output projection: a policy
 	Value    bool        // value head: a critic
 	Score    bool        // score head: a reward model, a value head without bias
+	Hidden   bool        // the value head has a hidden layer (valuehidden.go), and cannot learn
 	LogZ     *LogZConfig // FlowRL's log Z head, nil for none
 	Adapters *Adapters   // on the backbone's linear maps, nil for none; only on a Backbone
 }

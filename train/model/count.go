@@ -173,6 +173,9 @@ func (c Config) addHeads(h Heads, add func(out, in int)) {
 	if h.Value || h.Score {
 		add(1, c.Width)
 	}
+	if h.Hidden {
+		add(c.Width, c.Width)
+	}
 	if h.LogZ != nil {
 		for range h.LogZ.Layers - 1 {
 			add(c.Width, c.Width)

@@ -284,7 +284,7 @@ func (m *Model) Scores(ws *Workspace, temperature float64) {
 // Values computes ws.Value: the critic's value, or the reward model's score, of the state before each completion
 // token.
 func (m *Model) Values(ws *Workspace) {
-	m.be.MatMul(ws.Value(), ws.scoredRows(), m.value, m.valueBias(m.params))
+	m.be.MatMul(ws.Value(), m.valueRows(ws), m.value, m.valueBias(m.params))
 }
 
 // valueBias returns the bias of the value head among parameters or gradients; empty if the head has none.

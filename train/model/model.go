@@ -39,6 +39,7 @@ type Model struct {
 	norm            norm
 	output          linear         // [V,C]
 	value           kernels.Matrix // [1,C]
+	hidden          kernels.Matrix // [C,C] before it; zero without Heads.Hidden
 	logZ            []logZLayer
 	rope, localRope rotary // [MaxPositions, R/2]
 	reached         int    // positions of the tables that are filled
@@ -322,6 +323,7 @@ func (m *Model) bind(alloc func(n int) kernels.Buffer) {
 	if m.Heads.Value || m.Heads.Score {
 		m.value = b.matrix(m.params.view("score.weight"), 1, m.Config.Width)
 	}
+	m.bindHidden(b.matrix)
 	m.bindLogZ(b.matrix, b.grad)
 }
 
@@ -495,6 +497,7 @@ func (m *Model) Refresh() {
 	}
 	m.refresh(&m.output, &m.tables.projection)
 	m.pack(m.value)
+	m.pack(m.hidden)
 	for _, z := range m.logZ {
 		m.pack(z.linear)
 	}

@@ -60,6 +60,9 @@ func (c Config) logitDivisor() float64 {
 	return cmp.Or(c.LogitDivisor, 1) / cmp.Or(c.Multipliers.Logits, 1)
 }
 
+// DividesLogits returns what the products of the output projection are divided by; 1 in most families.
+func (c Config) DividesLogits() float64 { return c.logitDivisor() }
+
 // scalesLogits reports whether there is one.
 func (c Config) scalesLogits() bool { return c.LogitDivisor != 0 || c.Multipliers.Logits != 0 }
 

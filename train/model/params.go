@@ -361,6 +361,10 @@ func sinksName(l int) string { return fmt.Sprintf("model.layers.%d.self_attn.sin
 
 // heads adds the auxiliary heads.
 func (x *layout) heads(c Config, h Heads) {
+	if h.Hidden {
+		x.one(hiddenWeight, c.Width, c.Width)
+		x.one(hiddenBias, c.Width)
+	}
 	if h.Value || h.Score {
 		x.one("score.weight", 1, c.Width)
 	}

@@ -65,12 +65,14 @@ type Workspace struct {
 	gathered bool           // h belongs to the last Forward
 	scores   kernels.Scores // [R] each
 	values   kernels.Buffer // [R]
-	pooled   kernels.Buffer // [S,C]
-	logZ     kernels.Buffer // [S]
-	zActs    []logZActs
-	dropout  float64
-	softmax  kernels.Softmax // of the last Scores
-	taught   taught
+
+	valueHidden kernels.Buffer // [R,C] floats: what the value head reads, with Heads.Hidden
+	pooled      kernels.Buffer // [S,C]
+	logZ        kernels.Buffer // [S]
+	zActs       []logZActs
+	dropout     float64
+	softmax     kernels.Softmax // of the last Scores
+	taught      taught
 
 	// Gradients.
 	dLogProb, dEntropy, dValue kernels.Buffer    // [R]
@@ -297,6 +299,7 @@ func (ws *Workspace) allocActs(alloc, operand, index func(n int) kernels.Buffer,
 	ws.images.alloc(c, N, alloc)
 	ws.scores = kernels.Scores{LogProb: alloc(N), Entropy: alloc(N), LSE: alloc(N)}
 	ws.values = alloc(N)
+	ws.allocHidden(h, alloc)
 	if K := ws.cap.Taught; K > 0 {
 		ws.taught.logProb = alloc(N * (1 + K))
 		if train {

@@ -2,6 +2,7 @@ package reward
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,7 +34,8 @@ type JudgeOptions struct {
 	Timeout    time.Duration // of one request
 	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
-	Flags      bool          // errors name flags of a command, --max-tokens, not keys, reward.judge.max_tokens
+	Flags      bool          // errors name flags of a command, --max-tokens, not keys
+	Block      string        // begins the names of keys in errors; empty: reward.judge.
 	// Waits is told why a request is to be sent again, at most once a minute; it may be called
 	// by several goroutines, though not at once. nil tells nobody.
 	Waits func(why string)
@@ -322,7 +324,7 @@ func (j *Judge) named(key string) string {
 	if j.opt.Flags {
 		return "--" + strings.ReplaceAll(key, "_", "-")
 	}
-	return "reward.judge." + key
+	return cmp.Or(j.opt.Block, "reward.judge.") + key
 }
 
 // refused returns the error for a status other than 200.

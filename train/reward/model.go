@@ -2,7 +2,9 @@ package reward
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 	"exp/train/checkpoint"
@@ -13,8 +15,12 @@ import (
 
 // ModelOptions configure a reward model.
 type ModelOptions struct {
-	Text string // of the sequence, with {prompt} (see Concatenation) and {response}
-	End  bool   // the tokenizer's first end token follows Text
+	Text  string // of the sequence, with {prompt} (see Concatenation) and {response}
+	Begin bool   // the tokenizer's token that begins texts (BOS) precedes Text
+	End   bool   // the tokenizer's first end token follows Text
+	// Choice makes the model a language model whose score is the log-odds of the first of two next tokens against the
+	// second, named as in the vocabulary or by their texts; empty: it has a head that scores.
+	Choice []string
 	// Read returns the ids of a problem and a response, such as of a whole chat rendered by the model's own template;
 	// nil: the model reads Text.
 	Read func(p *rollout.Problem, response string) ([]int32, error)
@@ -32,15 +38,17 @@ type ModelOptions struct {
 //
 //	r = score.weight[label] · h,    h the final hidden state at the last token
 //
-// as in Qwen2ForSequenceClassification and similar classes for a sequence without padding; or, of a process reward
-// model (ModelOptions.Steps), what the scores at the last tokens of the steps come to.
+// as in Qwen2ForSequenceClassification and similar classes for a sequence without padding (checkpoint.LoadClassifier
+// has the others), or the log-odds of two next tokens (ModelOptions.Choice); or, of a process reward model
+// (ModelOptions.Steps), what the scores at the last tokens of the steps come to.
 // The tokenizer of the model's own folder encodes texts, without special tokens.
 type Model struct {
 	opt   ModelOptions
 	be    kernels.Backend
 	model *model.Model
 	tok   tokenizer.Tokenizer
-	limit int // tokens of a sequence
+	begin []int32 // before a text
+	limit int     // tokens of a sequence
 	ws    *model.Workspace
 	room  model.Capacity
 }
@@ -51,7 +59,7 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := checkpoint.LoadClassifier(be, dir, o.Label)
+	m, err := loadScorer(be, dir, tok, o)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +74,53 @@ func OpenModel(be kernels.Backend, dir string, o ModelOptions) (*Model, error) {
 		return nil, fmt.Errorf("reward model %s: its tokenizer has no end token, which reward.end asks for", dir)
 	}
 	r := NewModel(be, m, o)
-	r.tok = tok
+	if r.tok = tok; o.Begin {
+		if r.begin, err = beginToken(tok); err != nil {
+			defer m.Close()
+			return nil, fmt.Errorf("reward model %s: %w", dir, err)
+		}
+	}
 	return r, nil
+}
+
+// loadScorer loads the model in a folder, whose tokenizer is tok.
+func loadScorer(be kernels.Backend, dir string, tok tokenizer.Tokenizer, o ModelOptions) (*model.Model, error) {
+	if len(o.Choice) == 0 {
+		return checkpoint.LoadClassifier(be, dir, o.Label)
+	}
+	var ids [2]int32
+	for i := range ids {
+		var err error
+		if ids[i], err = ChoiceToken(tok, o.Choice[i]); err != nil {
+			return nil, fmt.Errorf("reward model %s: %w", dir, err)
+		}
+	}
+	return checkpoint.LoadChoice(be, dir, ids[0], ids[1])
+}
+
+// ChoiceToken returns the id of the token that name is in a vocabulary or, failing that, that its text alone is.
+func ChoiceToken(tok tokenizer.Tokenizer, name string) (int32, error) {
+	if id, ok := tok.TokenID(name); ok {
+		return id, nil
+	}
+	ids, err := tok.Encode(name, tokenizer.Options{Added: true})
+	if err == nil && len(ids) != 1 {
+		err = fmt.Errorf("it is %d tokens", len(ids))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q is not one token of its vocabulary: %w", name, err)
+	}
+	return ids[0], nil
+}
+
+// beginToken returns the token that begins texts.
+func beginToken(tok tokenizer.Tokenizer) ([]int32, error) {
+	if text := tok.SpecialTokens().BOS; text != "" {
+		if id, ok := tok.TokenID(text); ok {
+			return []int32{id}, nil
+		}
+	}
+	return nil, errors.New("its tokenizer has no token that begins texts (bos_token), which reward.begin asks for")
 }
 
 // NewModel returns the reward model m, a classifier with its row of score.weight as value head. It reads what o.Read
@@ -138,13 +191,19 @@ func (r *Model) encode(it rollout.Item) (x text, err error) {
 	case r.opt.Read != nil:
 		x.ids, err = r.opt.Read(it.Problem, it.Completion.Text)
 	default:
-		x.ids, err = r.tok.Encode(fill(r.opt.Text, Concatenation(it.Problem), it), tokenizer.Options{})
+		x.ids, err = r.encodeText(fill(r.opt.Text, Concatenation(it.Problem), it))
 		if err == nil && r.opt.End {
 			x.ids = append(x.ids, r.tok.EndIDs()[0])
 		}
 	}
 	x.ends = []int{len(x.ids) - 1}
 	return x, err
+}
+
+// encodeText returns the ids of a text, after the one that begins texts if Begin.
+func (r *Model) encodeText(s string) ([]int32, error) {
+	ids, err := r.tok.Encode(s, tokenizer.Options{})
+	return append(slices.Clone(r.begin), ids...), err
 }
 
 // forward returns the scores of each sequence. The engine scores the position before each completion token, so every

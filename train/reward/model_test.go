@@ -1,10 +1,12 @@
 package reward
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -23,7 +25,9 @@ import (
 type tiny struct {
 	arch   string
 	labels int
-	tokens bool // it classifies tokens
+	tokens bool           // it classifies tokens
+	class  string         // what the name of its class ends in, if it is neither classifier of transformers
+	more   map[string]any // further settings
 	w      map[string][]float64
 	shape  map[string][]int
 }
@@ -104,10 +108,12 @@ func (m *tiny) write(t *testing.T) string {
 	if m.tokens {
 		class = "ForTokenClassification"
 	}
-	raw, err := json.Marshal(map[string]any{"architectures": []string{m.arch + class}, "model_type": strings.ToLower(m.arch),
+	config := map[string]any{"architectures": []string{m.arch + cmp.Or(m.class, class)}, "model_type": strings.ToLower(m.arch),
 		"vocab_size": tinyVocab, "hidden_size": tinyWidth, "num_hidden_layers": tinyLayers, "num_attention_heads": tinyHeads,
 		"num_key_value_heads": 1, "head_dim": tinyHead, "intermediate_size": tinyFFN, "rope_theta": tinyTheta, "rms_norm_eps": tinyEps,
-		"max_position_embeddings": 24, "tie_word_embeddings": true, "pad_token_id": 0})
+		"max_position_embeddings": 24, "tie_word_embeddings": true, "pad_token_id": 0}
+	maps.Copy(config, m.more)
+	raw, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,6 +179,11 @@ func plus(x, y []float64) []float64 {
 
 // value is the score of a label at the last token.
 func (m *tiny) value(ids []int32, label int) float64 {
+	return linear(m.w["score.weight"][label*tinyWidth:(label+1)*tinyWidth], nil, m.state(ids))[0]
+}
+
+// state is the final hidden state of the last token.
+func (m *tiny) state(ids []int32) []float64 {
 	x := make([][]float64, len(ids))
 	for t, id := range ids {
 		x[t] = m.w["model.embed_tokens.weight"][int(id)*tinyWidth : (int(id)+1)*tinyWidth]
@@ -216,8 +227,7 @@ func (m *tiny) value(ids []int32, label int) float64 {
 			x[t] = plus(x[t], linear(m.w[p+"mlp.down_proj.weight"], nil, gate))
 		}
 	}
-	last := rmsnorm(m.w["model.norm.weight"], x[len(x)-1])
-	return linear(m.w["score.weight"][label*tinyWidth:(label+1)*tinyWidth], nil, last)[0]
+	return rmsnorm(m.w["model.norm.weight"], x[len(x)-1])
 }
 
 func TestModelScoresAsThePlainComputation(t *testing.T) {

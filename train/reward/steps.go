@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"fmt"
 	"math"
 	"strings"
 
@@ -14,6 +15,7 @@ type Steps struct {
 	Score     string // of rollout.StepScores: the answer's score is this of σ(score of step)
 	Split     string // separates the steps in an answer
 	Separator string // what the model reads behind each
+	Marks     bool   // in one text, with Split behind it: the score is at each token that is the separator's last
 	// Piece returns the bytes of a token of the completions. With it, Score.Steps says where steps end; nil: nothing
 	// does.
 	Piece func(id int32) []byte
@@ -101,9 +103,36 @@ func (r *Model) encodeSteps(it rollout.Item) (x text, err error) {
 		return x, err
 	}
 	before, _, _ := strings.Cut(r.opt.Text, "{response}")
-	asked, err := r.tok.Encode(strings.ReplaceAll(before, "{prompt}", Concatenation(it.Problem)), tokenizer.Options{})
+	before = strings.ReplaceAll(before, "{prompt}", Concatenation(it.Problem))
+	if s.Marks {
+		return r.encodeMarked(before, steps)
+	}
+	asked, err := r.encodeText(before)
 	if err == nil {
 		x.ids, x.ends, err = tokenizer.Steps(r.tok, asked, steps, s.Separator)
 	}
 	return x, err
+}
+
+// encodeMarked returns the ids of a text in which the separator follows every step, and Split every separator but the
+// last, and the places of the separators' last tokens, as Math-Shepherd's code has it (arXiv:2312.08935).
+func (r *Model) encodeMarked(before string, steps []string) (x text, err error) {
+	s := r.opt.Steps
+	mark, err := r.tok.Encode(s.Separator, tokenizer.Options{})
+	if err != nil {
+		return x, err
+	}
+	if x.ids, err = r.encodeText(before + strings.Join(steps, s.Separator+s.Split) + s.Separator); err != nil {
+		return x, err
+	}
+	for i, id := range x.ids {
+		if len(mark) > 0 && id == mark[len(mark)-1] {
+			x.ends = append(x.ends, i)
+		}
+	}
+	if len(x.ends) != len(steps) {
+		return x, fmt.Errorf("its text has the separator's last token %d times, not once for each of %d steps",
+			len(x.ends), len(steps))
+	}
+	return x, nil
 }
