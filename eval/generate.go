@@ -76,7 +76,7 @@ func (g *Generator) Again(ctx context.Context, problems []rollout.Problem, had [
 	for i, s := range had {
 		p := byID[s.ProblemID]
 		if p == nil {
-			return nil, fmt.Errorf("there is no problem %s", s.ProblemID)
+			return nil, fmt.Errorf("unknown problem %s", s.ProblemID)
 		}
 		prompt, err := g.Prompt(p)
 		if err != nil {

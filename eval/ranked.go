@@ -28,7 +28,7 @@ type Ranked struct {
 	Right  []bool    `json:"right"`
 }
 
-// weights returns the weights of votes. Those of VoteExp are relative to the largest.
+// weights returns the weights of votes. VoteExp's are relative to the largest.
 func (r *Ranked) weights() []float64 {
 	most := math.Inf(-1)
 	for _, s := range r.Score {

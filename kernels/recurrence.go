@@ -40,7 +40,7 @@ type DeltaShape struct {
 	Conv bool `json:",omitempty"` // LFM2
 }
 
-// Mixed returns the number of channels of queries, keys and values, which are those of the convolution.
+// Mixed returns the number of channels of queries, keys and values, which the convolution has too.
 func (s DeltaShape) Mixed() int { return 2*s.Keys*s.KeyDim + s.Values*s.ValueDim }
 
 // Out returns the number of channels of values.
@@ -134,7 +134,7 @@ func (s DeltaShape) Gate(h int) int {
 	return h/R*(2*s.KeyDim+2*R*s.ValueDim) + 2*s.KeyDim + (R+h%R)*s.ValueDim
 }
 
-// Write and Forget return the projected columns of value head h's logits b and a; with Scan, both that of dt.
+// Write and Forget return the projected columns of value head h's logits b and a; with Scan, both return dt's.
 func (s DeltaShape) Write(h int) int {
 	at := s.Mixed() + s.Out()
 	if !s.ByKey {
@@ -178,7 +178,7 @@ type Recurrence interface {
 	//	dx[t,c] = chain of weight[c,j]·dy[t+(Taps-1)-j,c], from 0, over the sequences that see t, the
 	//	          rows of each ascending
 	// and adds to dweight the blocked sum of the chain over rows of dy[t,c]·x[t-(Taps-1)+j,c], and to dbias,
-	// unless bias is empty, that of the plain sum of dy[t,c].
+	// unless bias is empty, the blocked plain sum of dy[t,c].
 	ShortConvBackward(dx, dweight, dbias, du, x, weight, bias, blocks Buffer, r Runs, s DeltaShape)
 
 	// GatedConv sets u [M,Mixed] from projected rows [before b | after a | x] of a shape with Conv: for channel c of
@@ -208,7 +208,7 @@ type Recurrence interface {
 	// DeltaGatesBackward sets the columns b and a of dx from dgates. With d = dgates[m,h]·gates[m,h],
 	//	da = -((d·Exp(logs[h]))·s), s = Sigmoid(a+bias[h]), 1 above SoftplusLinear
 	//	db = dgates[m,Values+h]·(w·(1-w)), w = gates[m,Values+h]
-	// and adds to dlogs the blocked plain sum of d·e, to dbias that of da. With Scan it sets the columns dt,
+	// and adds to dlogs the blocked plain sum of d·e, to dbias the one over da. With Scan it sets the columns dt,
 	//	da = (dgates[m,Values+h] - d·Exp(logs[h]))·s, 0 where the limits cut w
 	// and adds to dskip the blocked plain sum of dgates[m,2·Values+h].
 	DeltaGatesBackward(dx, dlogs, dbias, dskip, dgates, gates, x, logs, bias, blocks Buffer, s DeltaShape)

@@ -318,7 +318,7 @@ func (s *source) pairGrid(suite *compare.Suite, wanted func(string) bool) *grid 
 	return g
 }
 
-// mixed reports whether the intervals of some arms cover other seeds and those of others do not.
+// mixed reports whether some arms' intervals cover other seeds and some do not.
 func mixed(suite *compare.Suite) bool {
 	return slices.ContainsFunc(suite.Metrics, func(m compare.Metric) bool {
 		arms, _ := m.Kinds()

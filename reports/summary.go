@@ -208,7 +208,7 @@ func ofTheseRuns(p compare.Pair) string {
 }
 
 // belowStart names the arms that training left with less pass@k than they started with;
-// nil if there are none.
+// nil without such arms.
 func (s *source) belowStart(m *compare.Metric) line {
 	if _, isPass := metric.PassK(m.Name); !m.Tested || !isPass {
 		return nil

@@ -311,7 +311,7 @@ func (g *group) file(dir, name string) (int, error) {
 }
 
 // field reads the number after a name in a file of "name number" lines; without a name the file is just a
-// number. It returns 0 if there is none.
+// number. It returns 0 without such a line.
 func (g *group) field(dir, file, name string) int64 {
 	fd, err := g.file(dir, file)
 	if err != nil {

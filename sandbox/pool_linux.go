@@ -173,7 +173,7 @@ func (p *Pool) take(ctx context.Context) (seat, error) {
 	}
 }
 
-// inSlot runs j in a slot of the seat, starting one if there is none and ending it if it broke. It closes
+// inSlot runs j in a slot of the seat, starting one if the seat has none and ending it if it broke. It closes
 // our copies of the job's channel once the program has its own.
 func (p *Pool) inSlot(ctx context.Context, at seat, j job) (r Run, err error) {
 	defer func() { closeAll(j.channel) }()
@@ -231,8 +231,8 @@ func Check(ctx context.Context, cfg Config) (Level, []Probe, error) {
 	return m.level, probes, nil
 }
 
-// probe tests by doing: it starts a slot, runs a program, and has the filter kill another. Errors are those
-// of ctx only.
+// probe tests by doing: it starts a slot, runs a program, and has the filter kill another. Errors come
+// from ctx only.
 func probe(ctx context.Context, cfg Config) (*machine, []Probe, error) {
 	m := &machine{level: Unusable, root: ownsBlocks(), landlock: landlockABI()}
 	var list []Probe

@@ -91,7 +91,7 @@ func fileAt(path string) (f file, ok bool) {
 	return file{path: path, device: uint64(st.Dev), node: st.Ino, size: st.Size, change: st.Ctim.Nano()}, true
 }
 
-// commandAt identifies a command in PATH or at a path; ok is false if there is none.
+// commandAt identifies a command in PATH or at a path; ok is false if it is missing.
 func commandAt(name string) (c command, ok bool) {
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -60,8 +60,8 @@ func (p *Pool) callTogether(ctx context.Context, r Request) map[int]Run {
 	return runs
 }
 
-// splitValues reads the output of callsdriver.py: the values of the tests that ended well, the last of
-// which is the visit itself. ok is false if the output is malformed or a test has two answers. A truncated
+// splitValues reads the output of callsdriver.py: the values of the tests that ended well; the last
+// is the visit itself. ok is false if the output is malformed or a test has two answers. A truncated
 // last answer is left out.
 func splitValues(text []byte, tests int, visitEnded bool) (ended map[int][]byte, ok bool) {
 	ended = map[int][]byte{}

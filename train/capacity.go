@@ -47,8 +47,8 @@ func (r Rows) bundles() int {
 	return (r.Samples + fit - 1) / fit
 }
 
-// Bundles returns the most parts of a problem's completions in a mini-batch, each of which shares one pass over the
-// prompt and lies in one slice.
+// Bundles returns the most parts of a problem's completions in a mini-batch. A part shares one pass over the prompt
+// and lies in one slice.
 func (r Rows) Bundles() int { return r.bundles() }
 
 // tokens returns the most tokens of some problems.

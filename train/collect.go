@@ -43,8 +43,8 @@ func (c *collected) train(samples int) []Trajectory {
 	return out
 }
 
-// candidates returns the completions that the step learns from if they have verdicts: without those of problems that
-// lack a needed baseline.
+// candidates returns the completions that the step learns from if they have verdicts. It drops problems that lack a
+// needed baseline.
 func (c *collected) candidates(samples int) []Trajectory {
 	return slices.DeleteFunc(c.train(samples), func(t Trajectory) bool {
 		_, ok := c.baseline[t.Problem]
@@ -208,7 +208,7 @@ type spreads struct {
 // spreadDecay weighs the average of the steps before against a step, as RLPR's code.
 const spreadDecay = 0.99
 
-// after returns the moving average after the step, given the one before; 0: there is none yet.
+// after returns the moving average after the step, given the one before; 0: none yet.
 func (s *spreads) after(before float64) float64 {
 	switch {
 	case s.n == 0:

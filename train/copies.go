@@ -10,7 +10,7 @@ import (
 )
 
 // Ranks may sample from a copy of the policy's weights (Parts.Copy): because more or fewer of them
-// share the products of sampling than those of training, or because they only sample. Ranks that
+// share products in sampling than in training, or because they only sample. Ranks that
 // learn hold parts of one arena, and copies need other parts. Each rank says once what it holds and
 // what it needs; then all know who sends what.
 

@@ -59,8 +59,7 @@ func (r *toyRun) copied(be kernels.Backend, p *Parts) *model.Model {
 	return m
 }
 
-// Ranks of which more or fewer share the products of sampling than those of training leave the bits
-// of one rank.
+// The bits are one rank's if more or fewer ranks share products in sampling than in training.
 func TestRolloutTensor(t *testing.T) {
 	adapted := func(r *toyRun) {
 		r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
@@ -137,7 +136,7 @@ func TestSamplersShareProducts(t *testing.T) {
 					return save(r, dir)
 				})
 				got := rankedResult{trace(toys[0].steps), toys[0].whole, manifestIn(t, dir)}
-				got.same(t, want, "%d ranks of which %d sample, %d and %d to a product", x[0], x[1], x[2], x[3])
+				got.same(t, want, "%d ranks, %d of them sample, %d and %d to a product", x[0], x[1], x[2], x[3])
 			}
 		})
 	}

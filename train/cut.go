@@ -15,7 +15,7 @@ type Cut struct {
 	be    kernels.Backend
 	held  held
 	n     int
-	own   kernels.Buffer // of which the pieces are parts
+	own   kernels.Buffer // the pieces are parts of it
 	index int            // in the list of buffers
 	from  int            // of the elements that the first rank asks for; a tensor's place in an arena
 	room  []float32

@@ -24,7 +24,7 @@ func ofA(p *rollout.Problem) (*rollout.Completion, error) {
 func demonstrated(c *Config) { c.Demonstrations = rl.Demonstrations{Weight: 1, Shaping: 0.1} }
 
 // The last completion of a group is the demonstration, with the policy's log-probs. The others are those that the
-// policy samples without any. No metric of completions counts it, and the step says where there is none.
+// policy samples without any. No metric of completions counts it, and the step says which problems have none.
 func TestDemonstrations(t *testing.T) {
 	var steps [2]*Step
 	for i := range steps {

@@ -59,7 +59,7 @@ func TestDistillsTopK(t *testing.T) {
 	}
 }
 
-// ofSources gives the problems data sources, of which two have teachers of their own.
+// ofSources gives the problems data sources; two of them have teachers of their own.
 func (r *toyRun) ofSources() {
 	r.sources = []string{"B", "C"}
 	for i := range r.problems {

@@ -31,7 +31,7 @@ func adaptedModel(t *testing.T, r *toyRun, h model.Heads, dropout float64) *mode
 }
 
 // Adapters with dropout learn with the same bits for any micro-batch and number of threads, from any step on, and other
-// ones than without it. What is compared with has none.
+// bits than without it. The references they are compared with have no dropout.
 func TestDropoutOnAdapters(t *testing.T) {
 	type learns interface {
 		Run(ctx context.Context, stop func() bool) error

@@ -75,7 +75,7 @@ func (h held) placed(place func(n int) int) (x held) {
 	return held{owners: change(h.owners), all: change(h.all)}
 }
 
-// within returns the part of p in elements lo to hi; ok is false if there is none.
+// within returns the part of p in elements lo to hi; ok is false if it is empty.
 func (p piece) within(lo, hi int) (x piece, ok bool) {
 	x = piece{max(lo, p.lo), min(hi, p.hi), p.rank, 0}
 	x.at = p.at + x.lo - p.lo

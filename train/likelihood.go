@@ -103,8 +103,8 @@ func likelihoodAgain(be kernels.Backend, m *model.Model, c Config,
 	return t.rewardLikelihood(0, all, new(likelihoods))
 }
 
-// answers returns the reference answers in the places of graded completions, nil where there is no place or the
-// completion would become too long.
+// answers returns the reference answers in the places of graded completions; nil where a completion has no place or
+// would become too long.
 func (t *Trainer) answers(all []Trajectory) ([]*Answer, error) {
 	list := make([]*Answer, len(all))
 	for i := range all {
@@ -151,7 +151,7 @@ func (t *Trainer) withoutReasoning(step int, all []Trajectory, s *likelihoods) (
 	return of, nil
 }
 
-// likely returns the likelihoods of answers in the places of completions; 0 where there is none.
+// likely returns the likelihoods of answers in the places of completions; 0 without a place.
 func (t *Trainer) likely(step int, all []Trajectory, answers []*Answer) []float64 {
 	var list []Trajectory
 	var at []int
@@ -175,9 +175,9 @@ func (t *Trainer) likely(step int, all []Trajectory, answers []*Answer) []float6
 	return out
 }
 
-// span returns the tokens of a completion with the answer in its place that the likelihood is of: those of the answer,
-// and unless their probabilities are averaged also a gap before it and what closes it, without which 1 would be as
-// likely as 10.
+// span returns the tokens of a completion with the answer in its place whose likelihood counts: the answer's. Unless
+// their probabilities are averaged, also a gap before it and the text that closes it, or else 1 would be as likely
+// as 10.
 func (c LikelihoodReward) span(a *Answer) (lo, hi int) {
 	if c.Measure == rl.LikelihoodMean {
 		return a.Kept + a.From, a.Kept + a.To
@@ -196,7 +196,7 @@ func (tr *Trajectory) with(a *Answer) Trajectory {
 	return x
 }
 
-// metrics are those of RewardLikelihood; of means of nothing there is none.
+// metrics are RewardLikelihood's, without means of nothing.
 func (s *likelihoods) metrics() (list []rl.Metric) {
 	wrong, right := s.of[0], s.of[1]
 	both := mean{wrong.sum + right.sum, wrong.n + right.n}

@@ -39,7 +39,7 @@ type objective struct {
 	answer  []bool          // nil unless reference answers are learned
 	right   []bool          // nil unless right completions have a loss of their own
 	imitate int             // tokens of those
-	shown   []bool          // tokens of demonstrations; nil: there are none
+	shown   []bool          // tokens of demonstrations; nil: none
 	own     []bool          // the other trained tokens; nil: all are
 	show    rl.DemonstrationStats
 	bypass  *bypass

@@ -78,7 +78,7 @@ func (p *passes) each(b *batch, lo, hi int, ws *model.Workspace, f func(r0, r1 i
 	}
 }
 
-// scoring lets passes without a workspace for it score rows in the one of training, until its result is called.
+// scoring lets passes without a workspace for it score rows in training's, until its result is called.
 func (p *passes) scoring(rows Rows) (end func()) {
 	budget := p.budget
 	p.infer, p.budget = p.train, min(budget, rows.TrainedTokens()) // what the steps need has room for it

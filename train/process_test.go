@@ -124,7 +124,7 @@ func TestProcessGradient(t *testing.T) {
 	}
 }
 
-// A step of which nothing is kept does not change the process reward model, nor say how it judges.
+// A step that keeps nothing does not change the process reward model, nor say how it judges.
 func TestProcessOfNothing(t *testing.T) {
 	r := primeToy(t, 1)
 	r.cfg.MaskTruncated = true

@@ -43,7 +43,7 @@ type rankedResult struct {
 	checkpoint string // its manifest, which names the digests of its files
 }
 
-// same fails if a result differs from that of one rank; format and args name its ranks.
+// same fails if a result differs from one rank's; format and args name its ranks.
 func (got rankedResult) same(t *testing.T, want rankedResult, format string, args ...any) {
 	t.Helper()
 	who := fmt.Sprintf(format, args...)
@@ -434,8 +434,7 @@ func TestRanksResume(t *testing.T) {
 	})
 }
 
-// resumeRanked stops a toy on some ranks, of which some share products, and continues it on
-// others.
+// resumeRanked stops a toy on ranks that may share products, and continues it on others.
 func resumeRanked(t *testing.T, toy func(t *testing.T, kind Kind) *toyRun, before, after [2]int,
 	change ...func(r *toyRun)) {
 	t.Helper()

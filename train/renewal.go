@@ -16,7 +16,7 @@ type Renewal struct {
 	// Mix is the share of the policy in the new reference, Mix·policy + (1 - Mix)·reference in each parameter; 1 is
 	// the policy itself.
 	Mix float64
-	// ResetOptimizer says that the policy's optimizer then starts anew, as if it had taken no update.
+	// ResetOptimizer says that the policy's optimizer then restarts, as if it had taken no update.
 	ResetOptimizer bool
 }
 

@@ -39,7 +39,7 @@ func TestRenewsReference(t *testing.T) {
 	}
 }
 
-// With a mix the reference moves part of the way, and the optimizer starts anew only if told to.
+// With a mix the reference moves part of the way, and the optimizer restarts only if told to.
 func TestMixesReference(t *testing.T) {
 	r := newToyRun(t, GRPO, 1)
 	r.cfg.Steps, r.cfg.Policy.LR, r.cfg.Renewal = 2, 1e-2, Renewal{Every: 2, Mix: 0.25}

@@ -216,7 +216,7 @@ type NotGradedError struct {
 	Reason                 string // why it has none
 }
 
-// noneGraded is the error of completions of which none has a verdict.
+// noneGraded is the error of completions that all lack a verdict.
 func noneGraded(all []Trajectory) *NotGradedError {
 	first := &all[0]
 	return &NotGradedError{NotGraded: len(all), Completions: len(all), Problem: first.Problem.ID,

@@ -101,8 +101,8 @@ func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) 
 // before. It returns an error on every rank if any has one, as ranks.Agree does. Ranks should meet before they
 // exchange device memory, where the limit of an exchange always applies.
 //
-// A rank that has an error waits only until the limit: another rank, the cause of the error, may never come. After an
-// exchange that failed there is no other, and the rank returns at once.
+// A rank that has an error waits only until the limit: another rank, the cause of the error, may never come. After a
+// failed exchange no other follows, and the rank returns at once.
 func (t *Trainer) Meet(failed error) error {
 	if ranks.IsBroken(failed) {
 		return failed
@@ -180,7 +180,7 @@ func (t *Trainer) teach() error {
 	return nil
 }
 
-// giveAdapters gives the samplers the policy's adapters, of which each learning rank sends a part.
+// giveAdapters gives the samplers the policy's adapters. Each learning rank sends a part.
 func (t *Trainer) giveAdapters() error {
 	rank, learning := t.Ranks.Rank(), t.learning.Size()
 	params := t.Policy.Params()

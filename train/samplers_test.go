@@ -59,7 +59,7 @@ func samplerCases(t *testing.T) map[string]func() *toyRun {
 	}
 }
 
-// cutWithin makes completions whose texts, and what their grader says of them, are no UTF-8.
+// cutWithin makes completions whose texts, and their grader's answers, are not UTF-8.
 func cutWithin(r *toyRun) {
 	r.cutText, r.cfg.MaxNotGraded = true, 1
 	grade := r.grade
@@ -73,7 +73,7 @@ func cutWithin(r *toyRun) {
 	}
 }
 
-// startApart starts toys on ranks of which the last ones only sample.
+// startApart starts toys on ranks; the last ones only sample.
 func startApart(t *testing.T, size, samplers int, build func() *toyRun) []*toyRun {
 	t.Helper()
 	toys, groups := make([]*toyRun, size), ranks.InProcess(size)

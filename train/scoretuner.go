@@ -35,7 +35,7 @@ type scoredExamples interface {
 }
 
 // learn takes one step, on the examples that lay returns for the drawn ones, and returns its record. heldOut returns
-// those of a validation; nil: there are none. It fails only if another rank does.
+// a validation's; nil: none. It fails only if another rank does.
 func (t *scoreTuner) learn(lay func(drawn []int) scoredExamples, heldOut func() scoredExamples) (rec *Step,
 	err error) {
 	defer ranks.Recover(&err)

@@ -10,8 +10,8 @@ import (
 	"exp/train/rollout"
 )
 
-// SelfReward is a reward that the policy or its completions give, without a verdict. The verdicts of the Grader
-// still say what is right, for metrics alone.
+// SelfReward is a reward that the policy or its completions give, without a verdict. The Grader's verdicts
+// then only serve metrics.
 type SelfReward uint8
 
 const (
@@ -155,7 +155,7 @@ func (v *votes) label(group []Trajectory, answers []string, rewards VoteRewards)
 	}
 }
 
-// metrics are those of RewardMajority; none where no group had an answer.
+// metrics are RewardMajority's; none where no group had an answer.
 func (v *votes) metrics() []rl.Metric {
 	if v.groups == 0 {
 		return nil

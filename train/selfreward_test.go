@@ -30,7 +30,7 @@ func TestMajorityLabels(t *testing.T) {
 	if want := []float64{-1, 0.25, 1, 0.25, 1, 0.25, 0, 0.25}; !slices.Equal(got, want) {
 		t.Errorf("rewards: got %v, want %v", got, want)
 	}
-	v.label(group[:2], []string{"", ""}, VoteRewards{}) // without an answer there is no vote
+	v.label(group[:2], []string{"", ""}, VoteRewards{}) // without an answer nobody votes
 	for i := range 4 {
 		group[i].Verdict.Correct = true
 	}
@@ -117,7 +117,7 @@ func TestSelfRewardTrains(t *testing.T) {
 			return s.Metrics[i].Value
 		}
 		if a, b := steps[true], steps[false]; value(a, "actor/grad_norm") != value(b, "actor/grad_norm") || !(value(a, "actor/grad_norm") > 0) {
-			t.Error("the gradient depends on what is right, or is 0")
+			t.Error("the gradient depends on the verdicts, or is 0")
 		}
 		if self == RewardMajority && (value(steps[true], "reward/majority_right") != 1 || value(steps[false], "reward/majority_right") != 0) {
 			t.Error("majority_right does not say what the grader says")

@@ -134,8 +134,8 @@ func TestSFTReadsWithoutLearning(t *testing.T) {
 	if l, _, got := maskedStep(t, "ABBABC", tail); l == loss || slices.Equal(got, want) {
 		t.Error("a learned token makes no difference")
 	}
-	// Elsewhere they are context, and still not in the mean: 6 tokens' loss is that of 1, 2, 5 and 6 and that of 3
-	// and 4, each over their number.
+	// Elsewhere they are context, and still not in the mean: 6 tokens' loss is the loss of 1, 2, 5 and 6 and the loss
+	// of 3 and 4, each over their number.
 	all, _, _ := maskedStep(t, "ABCABC")
 	outer, _, _ := maskedStep(t, "ABCABC", rollout.Span{Start: 2, End: 4})
 	inner, _, _ := maskedStep(t, "ABCABC", rollout.Span{Start: 0, End: 2}, rollout.Span{Start: 4, End: 6})

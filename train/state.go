@@ -8,7 +8,7 @@ type State struct {
 	KLCoef        float64 `json:"kl_coef"`
 	PolicyUpdates int     `json:"policy_updates"`
 	CriticUpdates int     `json:"critic_updates"`
-	// ProcessUpdates counts those of the process reward model.
+	// ProcessUpdates counts the process reward model's.
 	ProcessUpdates int `json:"process_updates,omitempty"`
 	// Batches counts the batches of problems sampled; 0 stands for Step.
 	Batches int `json:"batches,omitempty"`
@@ -52,7 +52,7 @@ type NamedBuffer struct {
 }
 
 // PolicyGroup and ParamsBuffer name the policy's parameters among Buffers, PolicyGroup/ParamsBuffer, ReferenceGroup
-// those of a reference policy that is renewed.
+// the parameters of a reference policy that is renewed.
 const (
 	PolicyGroup    = "actor"
 	ReferenceGroup = "reference"

@@ -160,8 +160,8 @@ type stepScores struct {
 	n  int                                 // labelled steps
 }
 
-// steps calls f with the place in value of each labelled step of a row, which is the one of the token after it, and
-// its label.
+// steps calls f with the place in value of each labelled step of a row, the place of the token after it, and its
+// label.
 func (x *stepScores) steps(row int, f func(place int, right bool)) {
 	a := x.of[x.traj[row].Problem]
 	for i, end := range a.Ends {
@@ -209,8 +209,8 @@ func (x *stepScores) summary() (s stepSummary) {
 	return s
 }
 
-// metrics returns the measurements of an update's steps. Without right steps, or without wrong ones, there is no mean
-// score of them.
+// metrics returns the measurements of an update's steps. Without right steps, or without wrong ones, their mean
+// score is left out.
 func (x *stepScores) metrics() []rl.Metric {
 	s := x.summary()
 	list := []rl.Metric{{Name: "rm/step_loss", Value: s.loss}, {Name: "rm/step_accuracy", Value: s.accuracy},

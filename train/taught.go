@@ -61,7 +61,7 @@ func (p *passes) teacher(m *model.Model, b *batch, k, vocab int, temperature flo
 }
 
 // taughtScores scores the loaded rows under the policy. It sets logProb [R] to the log-probs of the targets, and
-// student [R,K] to those of the teacher's tokens.
+// student [R,K] to the log-probs of the teacher's tokens.
 func (t *Trainer) taughtScores(m *model.Model, x taught, logProb, student []float32) {
 	ws := t.passes.train
 	ws.SetTaught(x.tokens)

@@ -38,7 +38,7 @@ func (letters) Piece(id int32) []byte {
 	return []byte{byte('A' + id - 1)}
 }
 
-// cutLetters are letters of which B and C are the first bytes of longer characters.
+// cutLetters are letters; B and C are the first bytes of longer characters.
 type cutLetters struct{ letters }
 
 func (l cutLetters) Piece(id int32) []byte {

@@ -72,7 +72,7 @@ func (t *Trainer) choose(batch int) (problems []int, epoch int) {
 	return problems, epoch
 }
 
-// startTracking samples the first completions of all problems, as those of step 0, and sets their first values. The
+// startTracking samples the first completions of all problems, as step 0, and sets their first values. The
 // completions are not recorded.
 func (t *Trainer) startTracking(ctx context.Context, got *collected, clock *stopwatch) error {
 	x := t.tracker

@@ -19,7 +19,7 @@ func (r *toyRun) tracks(first int) *toyRun {
 	return r
 }
 
-// A run's metrics are those of a tracker that follows its completions, one problem after the other.
+// A run's metrics equal a tracker's that follows its completions, one problem after the other.
 func TestTracks(t *testing.T) {
 	r := newToyRun(t, GRPO, 2).tracks(0)
 	r.run()
@@ -111,7 +111,7 @@ func TestFirstValues(t *testing.T) {
 	if n := r.steps[0].GreedyTokens; n < 30 || n > 180 {
 		t.Errorf("%d tokens for 30 first completions of 1 to 6", n)
 	}
-	// They are those of step 0, whatever else is sampled.
+	// They belong to step 0, whatever else is sampled.
 	again := newToyRun(t, GRPO, 1).tracks(3)
 	x := again.start()
 	all, err := x.sample(context.Background(), 0, []int{7}, func(int) int { return 3 })

@@ -57,8 +57,7 @@ func (r *toyRun) withTurns() {
 	r.cfg.VerifyRate, r.cfg.Turns = 1, true
 }
 
-// Inserted tokens are context: no algorithm reads what is recorded of them, and the numbers of a step count the
-// policy's tokens.
+// Inserted tokens are context: no algorithm reads their records, and the numbers of a step count the policy's tokens.
 func TestInsertedTokensAreNotTrained(t *testing.T) {
 	for name, change := range variants() {
 		t.Run(name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestTopEntropy(t *testing.T) {
 	}
 }
 
-// Estimators that read weights, such as the token baselines, do not see those of certain tokens.
+// Estimators that read weights, such as the token baselines, do not see the weights of certain tokens.
 func TestTopEntropyAfterAdvantages(t *testing.T) {
 	advantages := func(share float64) (list []float64) {
 		r := newToyRun(t, GRPO, 1)

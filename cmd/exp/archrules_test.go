@@ -98,7 +98,7 @@ func readGo(fsys fs.FS, p string) (*goFile, error) {
 	return f, nil
 }
 
-// violations applies every rule. Each line is "place: what is wrong".
+// violations applies every rule. Each line is "place: problem".
 func violations(files []*goFile, l law) []string {
 	var found []string
 	for _, f := range files {
@@ -317,7 +317,7 @@ func constant(files []*goFile, l law) (found []string) {
 	return slices.Compact(found)
 }
 
-// root returns the variable that e is a part of, nil if there is none.
+// root returns the variable that e belongs to, or nil.
 func root(e ast.Expr) *ast.Ident {
 	for {
 		switch x := e.(type) {

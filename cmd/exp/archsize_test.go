@@ -94,7 +94,7 @@ func longBodies(files []*goFile, allowed map[string]string) (long []string) {
 		}
 	}
 	for name := range allowed {
-		long = append(long, fmt.Sprintf("longFunctions: %s is no longer that long", name))
+		long = append(long, fmt.Sprintf("longFunctions: %s is shorter now: remove it", name))
 	}
 	return long
 }

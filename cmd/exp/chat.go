@@ -229,7 +229,7 @@ func chatFailure(err error, talking bool) error {
 	}
 	what, help := "the question", "shorten it"
 	if talking {
-		what, help = "the conversation", "/undo takes the last question back, /reset begins anew"
+		what, help = "the conversation", "/undo takes the last question back, /reset starts over"
 	}
 	return cli.Failf(cli.ExitUsage, "%s has %d tokens: with %d for the answer they are more than the %d that the "+
 		"model reads here", what, long.Prompt, long.New, long.Context).

@@ -230,14 +230,14 @@ func TestChatErrors(t *testing.T) {
 		{[]string{bytes, "hi", "--system", "be"}, "", cli.ExitUsage, "has no chat template"},
 		{[]string{talker + "no", "hi"}, "", cli.ExitNotFound, "no"},
 		{[]string{talker, strings.Repeat("x", 80)}, "", cli.ExitUsage, "the question has 97 tokens: with 1 for the answer"},
-		{[]string{talker}, "/max-tokens 9\nhi\n/max-tokens 50\nyou\n", cli.ExitUsage, "/reset begins anew"},
+		{[]string{talker}, "/max-tokens 9\nhi\n/max-tokens 50\nyou\n", cli.ExitUsage, "/reset starts over"},
 		{[]string{talker}, "/rety\nhi\n", cli.ExitUsage, "did you mean /retry?"},
 		{[]string{talker}, "/reset now\n", cli.ExitUsage, "/reset takes nothing after it"},
 		{[]string{talker}, "/retry\n", cli.ExitUsage, "nothing was asked yet"},
 		{[]string{talker}, "/undo\n", cli.ExitUsage, "nothing was asked yet"},
 		{[]string{talker}, "/logprobs\n", cli.ExitUsage, "nothing was asked yet"},
-		{[]string{talker}, "/temperature hot\n", cli.ExitUsage, `"hot" is no number`},
-		{[]string{talker}, "/top-k 1.5\n", cli.ExitUsage, `"1.5" is no whole number`},
+		{[]string{talker}, "/temperature hot\n", cli.ExitUsage, `"hot" is not a number`},
+		{[]string{talker}, "/top-k 1.5\n", cli.ExitUsage, `"1.5" is not a whole number`},
 		{[]string{talker}, "/top-p 2\n", cli.ExitUsage, "top-p is 2"},
 		{[]string{talker}, "/seed x\n", cli.ExitUsage, "want a whole number"},
 		{[]string{talker}, "/problem\n", cli.ExitUsage, "/problem needs a run"},
@@ -251,7 +251,7 @@ func TestChatErrors(t *testing.T) {
 	}
 	// A person goes on after an error.
 	e := call{stdin: "/rety\n/max-tokens 3\nhi\n", env: map[string]string{"EXP_FORCE_TTY": "80", "NO_COLOR": "1"}}.run("chat", talker)
-	if e.code != 0 || strings.Count(e.stderr, "> ") != 4 || !strings.Contains(e.stderr, "error: there is no command /rety\n") ||
+	if e.code != 0 || strings.Count(e.stderr, "> ") != 4 || !strings.Contains(e.stderr, "error: unknown command /rety\n") ||
 		!strings.Contains(e.stderr, "tokens, seed ") {
 		t.Errorf("code %d\n%s", e.code, e.stderr)
 	}

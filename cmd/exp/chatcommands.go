@@ -84,7 +84,7 @@ func (s *chatSession) command(line string) error {
 		}
 		names = append(names, x.name)
 	}
-	f := cli.Usagef("there is no command /%s", name)
+	f := cli.Usagef("unknown command /%s", name)
 	f.Help = "/help lists them; a question that begins with / is written with //"
 	if near := spelling.Nearest(name, names); near != "" {
 		f.Help = "did you mean /" + near + "? " + f.Help
@@ -164,7 +164,7 @@ func setNumber(set func(o *endpoint.Sampling, v float64)) func(s *chatSession, a
 	return func(s *chatSession, arg string) error {
 		v, err := strconv.ParseFloat(arg, 64)
 		if err != nil {
-			return cli.Usagef("%q is no number", arg)
+			return cli.Usagef("%q is not a number", arg)
 		}
 		return s.sample(func(o *endpoint.Sampling) { set(o, v) })
 	}
@@ -175,7 +175,7 @@ func setWhole(set func(o *endpoint.Sampling, v int)) func(s *chatSession, arg st
 	return func(s *chatSession, arg string) error {
 		v, err := strconv.Atoi(arg)
 		if err != nil {
-			return cli.Usagef("%q is no whole number", arg)
+			return cli.Usagef("%q is not a whole number", arg)
 		}
 		return s.sample(func(o *endpoint.Sampling) { set(o, v) })
 	}

@@ -128,7 +128,7 @@ func (a *app) compare(c *cli.Context, db *store.DB, args []string) error {
 	return conditionResult(condition, r)
 }
 
-// varied returns the keys of --vary and the one of --by: grouping by a key means comparing its values.
+// varied returns the keys of --vary and --by's key: grouping by a key means comparing its values.
 func varied(c *cli.Context) []string {
 	vary := c.StringSlice("vary")
 	by := strings.TrimPrefix(c.String("by"), "config.")

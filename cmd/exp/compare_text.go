@@ -438,7 +438,7 @@ func optional(v *float64, digits int) string {
 	return quantity.Fixed(*v, digits)
 }
 
-// probability formats a p value; empty if there is none.
+// probability formats a p value; nil gives an empty text.
 func probability(v *float64) string {
 	switch {
 	case v == nil:

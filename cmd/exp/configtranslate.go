@@ -22,9 +22,9 @@ func (a *app) configTranslateCommand() *cli.Command {
 			"reads and does not set. Files that it names (--config-name, lists of defaults, tools, sourced " +
 			"scripts, Megatron's environments) are read from its own folder, those above it, or --config-path; " +
 			"the recipe's comments name them. The recipe has what differs from our defaults; its comments, and " +
-			"standard error, say what has no place here and what is left to set. Settings that say where and " +
-			"how fast to compute are left out. verl grades each row by its data_source, which is read from the " +
-			"files that are here; problems of several kinds make a recipe of task.kind mixed.",
+			"standard error, list the settings without a place here and the keys left to set. Settings that say " +
+			"where and how fast to compute are left out. verl grades each row by its data_source, which is read " +
+			"from the files that are here; problems of several kinds make a recipe of task.kind mixed.",
 		UsageText: "exp config translate run_qwen2-7b.sh > qwen2-7b.yaml # then: exp config check qwen2-7b.yaml\n" +
 			"exp config translate run.sh MODEL_PATH=models/Qwen2.5-7B --out my.yaml\n" +
 			"exp config translate outputs/2026-01-05/10-20-30/.hydra/overrides.yaml\n" +

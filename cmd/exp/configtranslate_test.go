@@ -56,7 +56,7 @@ func TestConfigTranslate(t *testing.T) {
 		}
 		exp(t, "config", "check", out).succeeds(t)
 		if got := exp(t, "run", out, "--dry-run", "--store", filepath.Join(dir, "store")).stdout; !strings.Contains(got, "missing  model.base") {
-			t.Errorf("the plan does not name what is missing:\n%s", got)
+			t.Errorf("the plan does not name the missing key:\n%s", got)
 		}
 	}
 	exp(t, "config", "translate", write("wrong.sh", "torchrun train_rl.py --grpo-clamp-eps 0.2\n")).refuses(t, 2, "--grpo-clamp-eps")

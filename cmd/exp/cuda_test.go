@@ -162,7 +162,7 @@ func TestCUDALacks(t *testing.T) {
 			"install driver 525"}},
 		{"no device", "devices=0", "cuda", 7, []string{"the driver sees no device", "CUDA_VISIBLE_DEVICES"}},
 		{"few devices", "", "cuda:3", 7,
-			[]string{"compute.device is cuda:3, and there is no such GPU: the driver lists 1", "exp doctor lists"}},
+			[]string{"compute.device is cuda:3, and the driver has no such GPU: it lists 1", "exp doctor lists"}},
 		{"old device", "capability=75", "cuda", 7, []string{"emulated device has compute capability 7.5",
 			"8.0 or newer"}},
 		{"broken driver", "init=803", "cuda", 7, []string{"differ", "reboot"}},

@@ -21,7 +21,7 @@ func doctorCommand(a *app) *cli.Command {
 		Name:     "doctor",
 		Category: "set up",
 		Usage:    "check machine, build, store, settings and determinism",
-		Description: "Checks everything a run depends on and says how to fix what is wrong. The determinism " +
+		Description: "Checks everything a run depends on and says how to fix each problem. The determinism " +
 			"test trains a toy model with every CPU kernel that this machine supports, on one, two and all " +
 			"threads, and on every GPU: all must give the same bits, equal to those built into the program, " +
 			"and the sampler's log-probs must equal the trainer's. It changes nothing and creates no store. " +

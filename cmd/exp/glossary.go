@@ -32,7 +32,7 @@ func glossary() cli.Topic {
 			{"maj@n, avg@n", "the score of the most frequent of n answers; the mean score of n answers"},
 			{"distinct", "different correct answers per problem, a measure of diversity"},
 			{"2+ ways", "the share of problems with two or more different correct answers"},
-			{"entropy", "in comparisons that of the answers: how evenly a problem's completions spread over " +
+			{"entropy", "in comparisons the answers' entropy: how evenly a problem's completions spread over " +
 				"different ones. actor/entropy and token entropy are the policy's, per token"},
 			{"gain", "the score after training minus the score before"},
 			{"± and intervals", "95 % confidence intervals, over problems and, with at least 3 runs an arm, over " +

@@ -92,7 +92,7 @@ func TestRunsOfOthersWait(t *testing.T) {
 		}
 	}
 	if n := stagesDone(t, dir, "train"); n != 1 {
-		t.Errorf("%d runs were trained, want the one of seed 1", n)
+		t.Errorf("%d runs were trained, want seed 1's", n)
 	}
 	if err := lock.Release(); err != nil {
 		t.Fatal(err)

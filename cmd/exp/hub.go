@@ -35,8 +35,8 @@ func hubCommand(a *app) *cli.Command {
 			{
 				Name: "get", ArgsUsage: "REPO", Usage: "fetch a model or a data set into the cache",
 				Description: "REPO is ORG/NAME, or ORG/NAME@REVISION with a branch, a tag or a commit. Takes " +
-					"what a run reads: of a model its configuration, tokenizer and *.safetensors (*.bin if there " +
-					"are none), of a data set its .parquet, .json, .jsonl and .csv files. Everything is checked " +
+					"what a run reads: of a model its configuration, tokenizer and *.safetensors (or else *.bin), " +
+					"of a data set its .parquet, .json, .jsonl and .csv files. Everything is checked " +
 					"by size and digest. Files that are here are not fetched again, and after an interruption " +
 					"the same command continues where it stopped.",
 				UsageText: "exp hub get Qwen/Qwen2.5-0.5B@main # then: exp eval hub:Qwen/Qwen2.5-0.5B@main " +

@@ -28,7 +28,7 @@ func inspectCommand(a *app) *cli.Command {
 	return &cli.Command{
 		Name:      "inspect",
 		Category:  "Results",
-		Usage:     "show what a model's files hold, what it needs, and what is unsupported",
+		Usage:     "show what a model's files hold, what it needs, and which parts are unsupported",
 		ArgsUsage: "PATH | hub:ORG/NAME@REV",
 		Description: "PATH is a folder in Hugging Face's layout (config.json, *.safetensors or " +
 			"pytorch_model.bin), one file of safetensors or of torch.save, a checkpoint of verl (global_step_N, or " +

@@ -213,14 +213,14 @@ func TestLsErrors(t *testing.T) {
 	call{}.run("ls", "--store", deleted, "--no-header").check(t, 0, "", "the store has deleted runs only (3 runs): exp ls --deleted")
 	call{}.run("show", "smoke", "--store", deleted).check(t, 3, "", "the store has deleted runs only (3 runs): exp ls --deleted")
 	none := t.TempDir()
-	call{}.run("ls", "--store", none).check(t, 3, "", "there is no experiment store in "+none, "exp run CONFIG creates it")
+	call{}.run("ls", "--store", none).check(t, 3, "", "no experiment store in "+none, "exp run CONFIG creates it")
 	file := filepath.Join(none, "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	call{}.run("ls", "--store", file).check(t, 3, "", "it is a file")
 	t.Chdir(none)
-	call{}.run("ls").check(t, 3, "", "there is no experiment store here", "(looked for "+filepath.Join(none, ".exp")+" and above)")
+	call{}.run("ls").check(t, 3, "", "no experiment store here", "(looked for "+filepath.Join(none, ".exp")+" and above)")
 }
 
 // TestLsNarrow: a small terminal keeps names and the columns that were asked for.

@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 }
 
 // verlRun links golden files of ranks into the folders that verl makes, and returns the
-// folder of steps and the actor's. The test is skipped where there are none.
+// folder of steps and the actor's. The test is skipped without them.
 func verlRun(t *testing.T, ranks ...string) (root, actor string) {
 	t.Helper()
 	golden, err := filepath.Abs("../../../shared/data/models/verl/fsdp1_4")

@@ -35,7 +35,7 @@ func metricsCommand(a *app) *cli.Command {
 			"exp metrics countdown-flowrl -m critic/score/mean -o csv > reward.csv # all seeds, for a plot",
 			"exp metrics @last -m actor/entropy --decimate 500 -o csv # for a plot 500 pixels wide; keeps every peak",
 			"exp metrics --explain actor/ppo_kl # describe a metric",
-			"exp metrics @last --explain # describe those of a run",
+			"exp metrics @last --explain # describe a run's metrics",
 		}, "\n"),
 		Flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "metric", Aliases: []string{"m"},
@@ -180,7 +180,7 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 			return err
 		}
 		if kind != "" {
-			f.Help = "exp metrics " + r.RID.Short() + " --stage " + kind + " shows those of stage " + kind
+			f.Help = "exp metrics " + r.RID.Short() + " --stage " + kind + " shows the steps of stage " + kind
 		}
 	}
 	if len(runs) == 0 {

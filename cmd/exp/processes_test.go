@@ -152,7 +152,7 @@ func (c *crowd) killed(every time.Duration) {
 			return
 		}
 		if now.Steps < steps || now.N != now.Steps {
-			c.Errorf("the victim had %d steps, now %d, of which %d are there", steps, now.Steps, now.N)
+			c.Errorf("the victim had %d steps, now %d, and %d of them are there", steps, now.Steps, now.N)
 			return
 		}
 		steps = now.Steps

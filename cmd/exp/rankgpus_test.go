@@ -89,7 +89,7 @@ func TestCUDARanksRefused(t *testing.T) {
 		{"old library", []string{"FAKENCCL=version=21205"}, "2", 7,
 			[]string{"libnccl.so.2 is version 2.12.5, and 2.14 or newer is needed", "NVIDIA's package libnccl2"}},
 		{"few GPUs", []string{"FAKECUDA=devices=2"}, "3", 7,
-			[]string{"rank 2: compute.device is cuda:2, and there is no such GPU: the driver lists 2"}},
+			[]string{"rank 2: compute.device is cuda:2, and the driver has no such GPU: it lists 2"}},
 		{"one GPU", []string{"FAKECUDA=devices=1"}, "2", 7,
 			[]string{"ranks 0 and 1 have the same GPU on ", "as many ranks on a machine as it has GPUs"}},
 		{"join fails", []string{"FAKENCCL=join=2"}, "2", 10,

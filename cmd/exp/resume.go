@@ -44,7 +44,7 @@ func resumeCommand(a *app) *cli.Command {
 			&cli.IntFlag{Name: "extend-steps", Usage: "make a run with `N` more steps", DefaultText: "none"},
 			&cli.IntFlag{Name: "end-at", Usage: "make a run that ends with `STEP`", DefaultText: "none"},
 			&cli.StringSliceFlag{Name: "stop-if", Usage: "save and stop after a step where `EXPR` holds " +
-				"(run.stop_if); none drops the run's", DefaultText: "those of its last attempt"},
+				"(run.stop_if); none drops the run's", DefaultText: "as in its last attempt"},
 			ranksFlag(),
 			rankTimeoutFlag(),
 		}, computeFlags()...),

@@ -189,7 +189,7 @@ func (s *spoolStudy) results() error {
 	if list = append(list, s.begun()...); len(list) > 0 {
 		return cli.Failf(cli.ExitFailure, "%s gave no result:\n  %s", quantity.Plural(len(list), "job"),
 			strings.Join(list, "\n  ")).
-			Advise("the same command again submits only what is missing; logs are in " +
+			Advise("the same command again submits only the missing jobs; logs are in " +
 				filepath.Join(s.study.Spool.Dir, "log"))
 	}
 	n := len(s.study.Plans)

@@ -321,7 +321,7 @@ func TestSlurmCancelled(t *testing.T) {
 	if err := <-cancelled; err != nil {
 		t.Fatal(err)
 	}
-	got.check(t, 1, "", "job 1  exp-smoke, 1 task", "smoke#0: cancelled", "the same command again submits only what is missing")
+	got.check(t, 1, "", "job 1  exp-smoke, 1 task", "smoke#0: cancelled", "the same command again submits only the missing jobs")
 	left, err := exec.Command("squeue", "--noheader").Output()
 	if err != nil || len(left) > 0 {
 		t.Errorf("Slurm still has %q, %v", left, err)

@@ -74,7 +74,7 @@ func (s *slurmStudy) failHost(j cluster.Submitted) error {
 	return failNode(s.T, os.Getenv("SLURM_CONF"), st.Host)
 }
 
-// The runs of a study are spread over the nodes; those of a node that fails continue.
+// The runs of a study are spread over the nodes; if a node fails, its runs continue.
 func TestSlurmNodes(t *testing.T) {
 	disk := slurmNodes(t)
 	runs := append([]string{"--grid", "algo.kind=flowrl,ppo", "--seeds", "0-1", "--set", "train.steps=120",

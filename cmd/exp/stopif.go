@@ -81,8 +81,8 @@ func onlyCondition(err error) *harness.StoppedError {
 	}
 }
 
-// endError says which runs failed and which their conditions stopped, and how these go on; nil if
-// there are none. A failure decides the exit code.
+// endError says which runs failed and which their conditions stopped, and how these go on; nil for
+// none. A failure decides the exit code.
 func endError(failed []error, stopped []*harness.StoppedError) error {
 	if len(stopped) == 0 {
 		return errors.Join(failed...)

@@ -138,7 +138,7 @@ func (t *Tally) add(r *Row, v Verdict) {
 	}
 }
 
-// Counts returns the counts: all rows, then the most frequent tag first. Without rows there are none.
+// Counts returns the counts: all rows, then the most frequent tag first. Without rows it returns none.
 func (t *Tally) Counts() []*Count {
 	var list []*Count
 	for _, n := range t.tags {

@@ -13,7 +13,7 @@ import (
 // countingNames are variables that are natural numbers in a formula that rounds them up or down.
 var countingNames = []string{"n", "m", "k", "N", "M"}
 
-// naturals compares two formulas of natural numbers at natural points; ok is false if they are none.
+// naturals compares two formulas of natural numbers at natural points; ok is false for other formulas.
 func (c *comparer) naturals(g, p *formula.Expr) (r result, ok bool) {
 	vars := formula.FreeVariables(g)
 	if len(vars) == 0 || len(vars) > 3 || !slices.Equal(vars, formula.FreeVariables(p)) {

@@ -290,7 +290,7 @@ func signPieces(num, den []*big.Rat, zeros, poles []endpoint, rel string) ([]pie
 	return merge(out), true
 }
 
-// between returns a number between two ends, one of which may be infinite.
+// between returns a number between two ends; one may be infinite.
 func between(lo, hi float64) float64 {
 	switch {
 	case math.IsInf(lo, -1) && math.IsInf(hi, 1):

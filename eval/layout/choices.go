@@ -387,7 +387,7 @@ func golds(c *rollout.Choice) []string {
 	return []string{letter, fmt.Sprintf("(%s) %s", letter, c.Options[c.Right])}
 }
 
-// keptChoice reads the question that a problem as package task writes it has; nil if there is none.
+// keptChoice reads the multiple-choice question of a problem written by package task, or returns nil.
 func keptChoice(r rows.Row) (*rollout.Choice, error) {
 	const field = "multiple_choice"
 	if v, _ := r.Value(field); v == nil {

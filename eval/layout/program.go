@@ -167,7 +167,7 @@ func programAndChat(r rows.Row, column string) (*code.Problem, []rollout.Message
 	return &p, messages, err
 }
 
-// withPrompt returns a row of verl's layout whose column prompt is the one of that name.
+// withPrompt returns a row of verl's layout with that column as its prompt.
 func withPrompt(r rows.Row, column string) (rows.Row, error) {
 	if !r.Has(column) {
 		return r, r.Errorf(column, "%w: the column with the prompt", rows.ErrMissing)

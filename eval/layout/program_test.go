@@ -150,7 +150,7 @@ func TestBrokenRows(t *testing.T) {
 		{"two values", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[\"1\"]}{\"inputs\":[]}"}`, "input_output: more text after the JSON value"},
 		{"no ground truth", `{"data_source":"taco","prompt":[{"role":"user","content":"x"}],"reward_model":{"style":"rule"}}`, "ground_truth is missing"},
 		{"an empty test program", `{"task_id":"t","prompt":"def f(x):\n","entry_point":"f","canonical_solution":"    return x\n","test":""}`, "does not define the function check"},
-		{"an entry that is no name", `{"task_id":"t","prompt":"def f(x):\n","entry_point":"f g","canonical_solution":"    return x\n","test":"def check(c): pass"}`, `"f g" is not the name of a function`},
+		{"an entry that is not a name", `{"task_id":"t","prompt":"def f(x):\n","entry_point":"f g","canonical_solution":"    return x\n","test":"def check(c): pass"}`, `"f g" is not the name of a function`},
 		{"no base64", `{"question_content":"x","question_id":"q","public_test_cases":"[]","private_test_cases":"?"}`, "private_test_cases"},
 		{"unknown source", `{"data_source":"gsm8k","prompt":[{"role":"user","content":"x"}],"reward_model":{"ground_truth":"[]"}}`, "gsm8k"},
 		{"inputs without outputs", `{"question":"x","input_output":"{\"inputs\":[\"1\"],\"outputs\":[]}"}`, "1 inputs but 0 outputs"},
@@ -242,7 +242,7 @@ func TestLiveCodeBenchLayout(t *testing.T) {
 	})
 }
 
-// FuzzPrograms: a file with any content is read or rejected; what is read can be graded.
+// FuzzPrograms: a file with any content is read or rejected; programs that are read can be graded.
 func FuzzPrograms(f *testing.F) {
 	f.Add(`{"question_content":"x","question_id":"q","public_test_cases":"[{\"input\":\"1\",\"output\":\"1\",\"testtype\":\"stdin\"}]","private_test_cases":"eJw="}`)
 	f.Add(`[{"task_id":1,"text":"x","code":"def f(): pass","test_list":["assert f() == 1"]}]`)

@@ -21,8 +21,8 @@ type Stepwise struct {
 }
 
 // LabelledSteps reads an answer from each row in TRL's columns prompt, a text or a list of messages, completions, a
-// list of texts, and labels, a list as long of true and false, 1 and 0, PRM800K's ratings, of which 1 is right and 0
-// and -1 are not, or null for a step that nobody labelled. Further columns are as for Conversations. Errors are
+// list of texts, and labels, a list as long of true and false, 1 and 0, PRM800K's ratings (1 is right, 0 and -1
+// are not), or null for a step that nobody labelled. Further columns are as for Conversations. Errors are
 // *rows.Error.
 func LabelledSteps(all iter.Seq2[rows.Row, error]) (list []Stepwise, err error) {
 	owner := map[string]string{}

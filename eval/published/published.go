@@ -57,7 +57,7 @@ func References() []Reference {
 	return []Reference{r}
 }
 
-// ByName finds a reference; ok is false if there is none.
+// ByName finds a reference; ok is false for an unknown name.
 func ByName(name string) (r Reference, ok bool) {
 	list := References()
 	i := slices.IndexFunc(list, func(r Reference) bool { return r.Name == name })

@@ -39,8 +39,8 @@ func OptimalityGap(xs []float64, target float64) float64 {
 
 // ProbabilityOfImprovement returns the probability that a run of a scores higher than a run of b on the
 // same suite, ties counting half, averaged over suites (arXiv:2108.13264 §4.3; for one suite the
-// Mann-Whitney U over its maximum). a and b are [suites][runs]. It panics if the numbers of suites differ
-// or if there are no suites or runs.
+// Mann-Whitney U over its maximum). a and b are [suites][runs]. It panics if the numbers of suites differ,
+// and without suites or runs.
 func ProbabilityOfImprovement(a, b [][]float64) float64 {
 	if len(a) != len(b) || len(a) == 0 {
 		panic("stat: length mismatch")

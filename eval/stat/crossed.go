@@ -17,7 +17,7 @@ import "math"
 //	DF = SE⁴ / (S²/(n-1) + max(0, P-C)²/(G-1))
 //
 // between min(n-1, G-1) and their sum. clusters is as in ClusterMean. With one seed or one cluster the
-// spread is unknown and SE is +Inf. It panics if rows differ in length or there are no scores.
+// spread is unknown and SE is +Inf. It panics if rows differ in length, and without scores.
 func CrossedMean(a Scores, clusters []string) Mean {
 	checkedClusters(clusters, a)
 	return ClusterMean(problemMeans(a), clusters).crossed(cellVariance(a, clusters), seedVariance(a))

@@ -108,8 +108,8 @@ func (c *Contest) Rating(first map[string]int) (int, error) {
 // Population maps each rating to its number of users.
 type Population map[int]int
 
-// Percentile returns the share of users rated below rating, in percent with one decimal. It panics if there
-// are no users.
+// Percentile returns the share of users rated below rating, in percent with one decimal. It panics
+// without users.
 func (p Population) Percentile(rating float64) float64 {
 	below, all := 0, 0
 	for r, n := range p {

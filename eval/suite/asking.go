@@ -50,7 +50,7 @@ func (a Asking) check() error {
 	case a.Shots < 0:
 		return fmt.Errorf("shots: %d examples", a.Shots)
 	case a.Shots > 0 && a.ShotsSuite == "":
-		return fmt.Errorf("shots: %d examples of which suite? Name it: shots_suite", a.Shots)
+		return fmt.Errorf("shots: name the suite that the %d examples come from: shots_suite", a.Shots)
 	case a.Shots == 0 && a.ShotsSuite != "":
 		return fmt.Errorf("shots_suite: how many examples? Say it: shots")
 	case a.Prompt != "" && strings.Count(a.Prompt, eval.ProblemMark) != 1:

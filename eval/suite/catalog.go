@@ -135,7 +135,7 @@ func Catalog() []Known {
 
 		{Name: "ifeval", About: "prompts with instructions that a program can check", Source: "hub: google/IFEval",
 			License: "Apache-2.0", Counts: []int{541}, Graders: task.InstructionGraders()},
-		{Name: "ifbench", About: "prompts with other such instructions, for models trained on those of IFEval",
+		{Name: "ifbench", About: "prompts with other such instructions, for models trained on IFEval's",
 			Source: "github.com/allenai/IFBench", License: "ODC-BY-1.0", Counts: []int{300},
 			Graders: task.InstructionGraders()},
 

@@ -148,7 +148,7 @@ func readDefinition(path string) (*definition, error) {
 		case l.Within != "" && len(l.Choices) > 0:
 			return bad("layout: within finds an answer in a solution; with choices the answer is a field of its own")
 		case l.Shuffle && len(l.Choices) == 0:
-			return bad("layout.shuffle: there are no choices to shuffle")
+			return bad("layout.shuffle: the layout has no choices to shuffle")
 		}
 	}
 	return &d, nil

@@ -49,7 +49,7 @@ func TestFunctionsGrade(t *testing.T) {
 		{"another way", "return a+b+b", true, 1, "a+b+b"},
 		{"indented", "  return a+2*b", true, 1, "2*b+a"},
 		{"another function", "return a+3*b", false, 0.25, "3*b+a"},
-		{"right on what is shown alone", "return{0:2*b,1:1}[a]", false, 0.25, "return{0:2*b,1:1}[a]"},
+		{"right on the examples shown alone", "return{0:2*b,1:1}[a]", false, 0.25, "return{0:2*b,1:1}[a]"},
 		{"no program", "return a+*b", false, 0, ""},
 		{"nothing", " \n", false, 0, ""},
 		{"no value", "x=a", false, 0.25, "x=a"},

@@ -34,7 +34,7 @@ var (
 )
 
 // AnswerPlace finds the place of the answer in a completion of a problem: the last one in any form that its grader
-// reads. ok is false if there is none.
+// reads. ok is false without one.
 func AnswerPlace(cfg Config, p *rollout.Problem, text string) (x Place, ok bool) {
 	for _, f := range formsOf(cfg, p) {
 		all := f.start.FindAllStringIndex(text, -1)

@@ -153,7 +153,7 @@ func (s *story) perform(a act) bool {
 	return false
 }
 
-// numbers are the numbers of an act, by their letters in sentences and equations; 0 is none.
+// numbers are the numbers of an act, by their letters in sentences and equations; 0: not used.
 type numbers ['z' + 1]int
 
 // drawNumbers draws one number per letter of n, which has none yet: a, b, c up to the largest number; k and m

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What killed processes left is removed by the next one that writes to the same place. What a process at work holds,
-// what is new and what is not ours stays.
+// A process removes what killed processes left where it writes. Files that a process at work holds, new files, and
+// files that are not ours stay.
 func TestLeft(t *testing.T) {
 	for _, folder := range []bool{false, true} {
 		dir := t.TempDir()

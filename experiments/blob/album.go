@@ -51,7 +51,7 @@ func (a *Album) Close() error { return a.f.Close() }
 // Names lists the files, DIGEST.FORMAT.
 func (a *Album) Names() []string { return slices.Clone(a.names) }
 
-// Find returns the name of the first file whose digest begins with some digits; "" if there is none.
+// Find returns the name of the first file whose digest begins with some digits, or "".
 func (a *Album) Find(digits string) string {
 	i := slices.IndexFunc(a.names, func(name string) bool { return strings.HasPrefix(name, digits) })
 	if i < 0 {

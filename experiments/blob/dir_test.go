@@ -85,7 +85,7 @@ func TestPutAgainIsNoOp(t *testing.T) {
 	wantNoTemp(t, root)
 }
 
-// What is written becomes a blob; if writing or storing fails, it leaves nothing and says why.
+// PutWritten makes a blob of the bytes written; if writing or storing fails, it leaves nothing and says why.
 func TestPutWritten(t *testing.T) {
 	root := t.TempDir()
 	d := At(root)
@@ -177,7 +177,7 @@ func TestVerify(t *testing.T) {
 	tests := []struct {
 		name, content string
 		size          int64
-		want          string // in the error; "" is none
+		want          string // in the error; "": no error
 	}{
 		{"intact", "abc", 3, ""},
 		{"one bit", "abb", 3, "digest"},

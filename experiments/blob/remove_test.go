@@ -13,7 +13,7 @@ import (
 
 func TestRemove(t *testing.T) {
 	d := At(t.TempDir())
-	none := func(File) error { t.Error("a file where there is none"); return nil }
+	none := func(File) error { t.Error("a file in an empty directory"); return nil }
 	if err := d.Files(none); err != nil {
 		t.Error(err)
 	}

@@ -54,7 +54,7 @@ func (in *importing) lockPresent(run store.Run) error {
 
 // lacking reports whether the bundle should add a folder of weights to a run. A run that the bundle continues gets
 // every missing folder. Another gets what it has made itself: the merged model if it has merged, checkpoints up to
-// its last step but none older than one it has, and those of earlier stages only before training's first step.
+// its last step but none older than one it has, and earlier stages' checkpoints only before training's first step.
 func (in *importing) lacking(run store.Run, folder string, over bool) (bool, error) {
 	dir := filepath.Join(in.db.RunDir(run.RID), filepath.FromSlash(folder))
 	if _, err := os.Stat(dir); over || !errors.Is(err, fs.ErrNotExist) {

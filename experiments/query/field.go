@@ -74,8 +74,7 @@ func (s Schema) fieldOf(name string) (f store.Field, at bool, err error) {
 	return f, false, fmt.Errorf("no field %q", name)
 }
 
-// Suggest returns the field that a name probably means if there is none with that name; it
-// may be empty.
+// Suggest returns the field that an unknown name probably means, or "".
 func (s Schema) Suggest(name string) string {
 	if s.Config != nil {
 		if _, known := s.Config(name); known {

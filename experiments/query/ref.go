@@ -175,7 +175,7 @@ func (f Finder) special(ctx context.Context, ref string) ([]store.Run, string, e
 }
 
 // best finds the run with the best value of a field, metric or headline result: the lowest after "min:", the highest
-// after "max:", else as the metric's direction says. Of equal runs it is the newest. hint says why there is none.
+// after "max:", else as the metric's direction says. Of equal runs it is the newest. hint says why it found none.
 func (f Finder) best(ctx context.Context, text string) (found []store.Run, hint string, err error) {
 	name, lower := strings.CutPrefix(text, "min:")
 	name, higher := strings.CutPrefix(name, "max:")

@@ -43,7 +43,7 @@ type RatePart struct {
 }
 
 // SelectionOf returns the newest selection of a run with these stages, and the digest of the problems kept; ok is
-// false if there is none.
+// false without one.
 func SelectionOf(stages []store.Stage) (s Selection, kept ident.Digest, ok bool) {
 	for _, st := range slices.Backward(stages) {
 		if st.Kind != stageSelect || len(st.Outputs) == 0 || json.Unmarshal(st.Result, &s) != nil {

@@ -11,7 +11,7 @@ import (
 const longest = 80
 
 // Nearest returns the candidate nearest to word within 2 edits or a third of its letters,
-// ignoring case; empty if there is none. The first of equally near candidates wins. Words
+// ignoring case, or "". The first of equally near candidates wins. Words
 // of fewer than five letters allow one edit: with two, beta would match data. At least
 // one letter of a candidate must match.
 func Nearest(word string, candidates []string) string {

@@ -50,7 +50,7 @@ func (db *DB) AddCheckpoint(ctx context.Context, c Checkpoint) error {
 }
 
 // ForgetCheckpoint removes the record of a checkpoint whose files are about to be
-// deleted; ErrNotFound if there is none.
+// deleted; ErrNotFound if the record is missing.
 func (db *DB) ForgetCheckpoint(ctx context.Context, run, step int64) error {
 	return db.updateRun(ctx, "forget checkpoint of", run, `DELETE FROM checkpoints WHERE run = ? AND step = ?`, run,
 		step)

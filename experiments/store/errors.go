@@ -165,7 +165,7 @@ func classify(err error) (hint string, _ error) {
 	return "", err
 }
 
-// kindOf returns our error for an SQLite error, nil if there is none.
+// kindOf returns our error for an SQLite error, or nil.
 func kindOf(s sqlite3.Error) error {
 	switch s.Code {
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:

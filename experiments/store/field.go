@@ -73,7 +73,7 @@ var columns = map[string]struct {
 const StopEvent = "stopped"
 
 // reasonOf is why run r did not finish: the condition that stopped it, or the error of its
-// last stage; NULL if there is none.
+// last stage, or NULL.
 const reasonOf = `CASE r.status
 	WHEN 'stopped' THEN (SELECT data ->> '$.text' FROM events WHERE run = r.id AND kind = '` + StopEvent + `'
 		ORDER BY id DESC LIMIT 1)
@@ -81,7 +81,7 @@ const reasonOf = `CASE r.status
 	END`
 
 // Reason says why a run did not finish: the condition that stopped it, or the error of its
-// last stage; "" if there is none.
+// last stage, or "".
 func (db *DB) Reason(ctx context.Context, run int64) (string, error) {
 	text, err := queryOne(ctx, db.r, func(r *sql.Rows) (text sql.NullString, err error) {
 		err = r.Scan(&text)

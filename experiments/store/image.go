@@ -43,7 +43,7 @@ func (db *DB) AddImages(ctx context.Context, run, stage int64, list []Image) err
 }
 
 // FindImage returns the first image whose digest begins with some hexadecimal digits, in a run and in the runs whose
-// stages it reused; zero if there is none.
+// stages it reused; zero if none matches.
 func (db *DB) FindImage(ctx context.Context, run int64, digits string) (Image, error) {
 	name := imageFolder + digits
 	list, err := query(ctx, db.r, func(r *sql.Rows) (im Image, err error) {

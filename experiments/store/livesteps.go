@@ -94,7 +94,7 @@ func (db *DB) LiveSteps(rid, sid ident.Digest) ([]byte, error) {
 	return b[:bytes.LastIndexByte(b, '\n')+1], err
 }
 
-// LiveStepsSize returns the size of LiveSteps in bytes; 0 if there are none.
+// LiveStepsSize returns the size of LiveSteps in bytes.
 func (db *DB) LiveStepsSize(rid, sid ident.Digest) int64 {
 	info, err := os.Stat(db.liveStepsPath(rid, sid))
 	if err != nil {

@@ -159,7 +159,7 @@ func (db *DB) StatusNow(r *Run) Status {
 	return r.Status
 }
 
-// readHolder returns the signer of a lock file, zero if there is none.
+// readHolder returns the signer of a lock file; zero without one.
 func readHolder(path string) (h Holder) {
 	b, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(b, &h) != nil {

@@ -83,7 +83,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// pick is any of the runs made; nil if there is none.
+// pick returns any of the runs made, or nil.
 func (m *modelStore) pick(r *rand.Rand) *modelRun {
 	if len(m.order) == 0 {
 		return nil

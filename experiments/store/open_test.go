@@ -385,7 +385,7 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// killedAmid copies a database of which a process was killed amid a transaction to a new store's folder: with a
+// killedAmid copies a database whose process was killed amid a transaction to a new store's folder: with a
 // rollback journal, as while the store is made and with Options.Rollback.
 func killedAmid(t *testing.T, statements ...string) (dir string) {
 	t.Helper()

@@ -80,7 +80,7 @@ func (t *importTable) number(id int64, had bool) {
 	t.had[t.p.name] = append(t.had[t.p.name], had)
 }
 
-// find returns the number of the existing row that equals row, 0 if there is none. For a
+// find returns the number of the existing row that equals row, or 0. For a
 // run it calls noteRun.
 func (t *importTable) find(row []any) (int64, error) {
 	where, args := t.p.key+` = ?`, []any(nil)

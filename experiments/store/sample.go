@@ -24,7 +24,7 @@ type Sample struct {
 	Reward       float64  // NaN if none
 	LogProbSum   float64  // of the sampled tokens under the policy; NaN if unknown
 	Ref          blob.Ref // where prompt, text and tokens lie; zero if they were not kept
-	Verdict      *Verdict // read only; nil if there is none
+	Verdict      *Verdict // read only; nil without one
 }
 
 // AddSamples records samples and the packs with their texts, and sets the samples' IDs.

@@ -16,7 +16,7 @@ type Series struct {
 	N        int64   `json:"n"`    // points
 	Last     float64 `json:"last"`
 	LastStep int64   `json:"last_step"`
-	Min      float64 `json:"min"` // of all points that are not NaN; NaN if there is none
+	Min      float64 `json:"min"` // of all points that are not NaN, or NaN
 	Max      float64 `json:"max"`
 	ArgMin   int64   `json:"-"` // first step with Min
 	ArgMax   int64   `json:"-"`

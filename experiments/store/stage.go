@@ -47,7 +47,7 @@ type IO struct {
 	Kind   string       `json:"-"`    // kind of an output's blob, for accounting; not read back
 }
 
-// DigestOf returns the digest of the edge with a role; zero if there is none.
+// DigestOf returns the digest of the edge with a role; zero if no edge has it.
 func DigestOf(list []IO, role string) ident.Digest {
 	for _, x := range list {
 		if x.Role == role {

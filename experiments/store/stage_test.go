@@ -162,7 +162,7 @@ func TestRepeatedAndDiverged(t *testing.T) {
 		name       string
 		outputs    []string // role=content
 		want       string   // field; "": no divergence
-		wantD, got string   // contents; "" is none
+		wantD, got string   // contents; "": no blob
 	}{
 		{"equal", []string{"a=1", "b=2"}, "", "", ""},
 		{"one differs", []string{"a=1", "b=3"}, "output b", "2", "3"},

@@ -84,7 +84,7 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	return err
 }
 
-// recordStart writes the metrics of step 0 if there are none yet.
+// recordStart writes the metrics of step 0, unless the run has them.
 func (w *StepWriter) recordStart(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
 	var had bool
 	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM metrics WHERE run = ? AND step = 0)`,

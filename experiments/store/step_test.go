@@ -185,8 +185,8 @@ func TestNonFiniteMetrics(t *testing.T) {
 	}
 }
 
-// Recording what is there changes nothing; recording something else names the
-// first field that differs, keeps what was there, and stops the writer.
+// Recording the same again changes nothing; recording something else names the
+// first field that differs, keeps the old record, and stops the writer.
 func TestRecordAgain(t *testing.T) {
 	base := func() Step { return metricStep(2, map[string]float64{"kl": 0.5, "loss": 2}) }
 	nan := base()

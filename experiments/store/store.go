@@ -52,8 +52,7 @@ type DB struct {
 }
 
 // Open opens the store in dir. The error is a *VersionError or an *Error that wraps
-// ErrNetwork, ErrCorrupt, ErrBusy, or ErrNoStore if there is no store and o.Create is not
-// set.
+// ErrNetwork, ErrCorrupt, ErrBusy, or, for a missing store without o.Create, ErrNoStore.
 func Open(dir string, o Options) (*DB, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -21,7 +21,7 @@ type Suite struct {
 	Items   []Item // read back by DB.Items only
 	// The following are read only.
 	N     int64 // items
-	Size  int64 // bytes of the blob of its problems, which has its digest; 0 if there is none
+	Size  int64 // bytes of the blob of its problems, which has its digest; 0 without one
 	Evals int64 // runs that were scored on it
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// A lock held longer than LockWait is ErrBusy; a lock released in time is no error.
+// A lock held longer than LockWait is ErrBusy; a lock released in time gives no error.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	db := openAt(t, dir, Options{Create: true, Clock: clock(), LockWait: 20 * time.Millisecond})

@@ -89,7 +89,7 @@ func (x *episode) end() rollout.Completion {
 	return x.completion()
 }
 
-// completion returns all conversations of an episode that is over as one completion; the zero value if there are none.
+// completion returns all conversations of an episode that is over as one completion; the zero value without any.
 // Those without a name come first, and one of them has the last turn, if there are any; then the others by name,
 // shorter names first.
 func (x *episode) completion() rollout.Completion {

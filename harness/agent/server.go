@@ -30,14 +30,14 @@ func (a *Agent) handler() http.Handler {
 		_ = openai.WriteJSON(w, http.StatusOK, map[string]any{"object": "list", "data": []any{card}})
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: an "+
+		refuse(w, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "unknown request %s %s: an "+
 			"episode has POST chat/completions, POST completions and GET models behind its base_url", r.Method,
 			r.URL.Path))
 	})
 	return mux
 }
 
-// episodeOf returns the open episode that a request is for; nil if there is none.
+// episodeOf returns the open episode that a request is for, or nil.
 func (a *Agent) episodeOf(r *http.Request) *episode {
 	a.mu.Lock()
 	defer a.mu.Unlock()

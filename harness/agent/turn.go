@@ -112,7 +112,7 @@ func earn(acts []rollout.Act, said []earning) error {
 		}
 		if e.Reward != nil {
 			if !(math.Abs(*e.Reward) <= math.MaxFloat32) {
-				return fmt.Errorf("says that turn %d%s earned %v, no finite float32", n+1, within(name), *e.Reward)
+				return fmt.Errorf("says that turn %d%s earned %v, not a finite float32", n+1, within(name), *e.Reward)
 			}
 			acts[at[n]].Reward = *e.Reward + 0 // +0 for -0, which ranks do not send
 		}

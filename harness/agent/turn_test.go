@@ -43,7 +43,7 @@ func TestTurnsOfProgram(t *testing.T) {
 		{`ask ask say:"turns":[{"reward":1}]`, "", not + `says what 1 turns earned, where the policy answered 2 requests: "turns" has one entry for each answer, in their order`},
 		{`ask say:"turns":[{"reward":1},{}],"score":1`, "", not + "says what 2 turns earned, where the policy answered 1 requests"},
 		{`ask say:"turns":[]`, "", not + "says what 0 turns earned, where the policy answered 1 requests"},
-		{`ask say:"turns":[{"reward":1e39}]`, "", not + "says that turn 1 earned 1e+39, no finite float32"},
+		{`ask say:"turns":[{"reward":1e39}]`, "", not + "says that turn 1 earned 1e+39, not a finite float32"},
 		{`ask say:"turns":[{"conversation":"x"}]`, "", not + `says what a turn earned in the conversation "x", where the policy answered nothing`},
 		{`ask say:"turns":[{"reward":1}],"error":"down"`, "", not[:len(not)-1] + ": down"},
 	} {
@@ -138,7 +138,7 @@ func TestTurnsOfNames(t *testing.T) {
 		`says what 2 turns earned in the conversation "9", where the policy answered 1 requests`:        append(all, say(0, `"9"`)),
 		"says what 3 turns earned outside of named conversations, where the policy answered 4 requests": all[:6],
 		`says what a turn earned in the conversation "c", where the policy answered nothing`:            append(all, say(0, `"c"`)),
-		`says that turn 2 in the conversation "b" earned -1e+40, no finite float32`:                     {all[0], say(-1e40, `"b"`)},
+		`says that turn 2 in the conversation "b" earned -1e+40, not a finite float32`:                  {all[0], say(-1e40, `"b"`)},
 	} {
 		if err := earn(c.Acts, list); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -179,7 +179,7 @@ func (r *renderer) description(p *rollout.Problem) (string, error) {
 }
 
 // answer returns the answer of an example in the form that the problem's has: the letter or the text of the right
-// option, or else the worked solution, or the gold answer if there is none.
+// option, or else the worked solution, or without one the gold answer.
 func (r *renderer) answer(p *rollout.Problem) string {
 	switch {
 	case r.asking.Likelihood == eval.ByLetter:
@@ -205,8 +205,8 @@ type Examples struct {
 func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples, error) {
 	s := &Examples{name: name, n: a.Shots, all: list, bySource: map[string][]rollout.Problem{}}
 	bad := func(p *rollout.Problem, what string) error {
-		return fmt.Errorf("eval.final.shots_suite: problem %s of %s %s, so it is no example; choose another suite",
-			p.ID, name, what)
+		return fmt.Errorf("eval.final.shots_suite: problem %s of %s %s, so it cannot be an example; choose another "+
+			"suite", p.ID, name, what)
 	}
 	for i := range list {
 		switch p := &list[i]; {

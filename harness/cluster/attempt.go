@@ -352,7 +352,7 @@ func readEntry(list string, i int) (Entry, Spool, error) {
 		return Entry{}, Spool{}, err
 	}
 	if i < 0 || i >= len(entries) {
-		return Entry{}, Spool{}, fmt.Errorf("%s: there is no entry %d", list, i)
+		return Entry{}, Spool{}, fmt.Errorf("%s: no entry %d", list, i)
 	}
 	return entries[i], Spool{filepath.Dir(filepath.Dir(list))}, nil
 }

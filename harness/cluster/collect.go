@@ -55,7 +55,7 @@ func (u Uncollected) Error() string { return fmt.Sprintf("%s cannot be collected
 // Unwrap returns u.Err.
 func (u Uncollected) Unwrap() error { return u.Err }
 
-// Err joins the errors of Failed; nil if there are none.
+// Err joins the errors of Failed, or returns nil.
 func (c *Collected) Err() error {
 	var list []error
 	for _, u := range c.Failed {

@@ -165,7 +165,7 @@ func TestDamagedSpool(t *testing.T) {
 	if err := spool.Make(); err != nil {
 		t.Fatal(err)
 	}
-	for name, do := range map[string]string{"submitted/a.json": "remove the file; the same exp run … --on then submits what is missing",
+	for name, do := range map[string]string{"submitted/a.json": "remove the file; the same exp run … --on then submits the missing jobs",
 		"state/a.json": "use another spool"} {
 		if err := os.WriteFile(spool.Path(name), []byte(`{"id": "a`), 0o644); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ const (
 )
 
 // nodeStore makes a directory for an attempt's store in parent, "" for the system's temporary one.
-// First it removes those of attempts that were killed on this machine. release removes it.
+// First it removes the stores of attempts that were killed on this machine. release removes dir.
 func nodeStore(parent string) (dir string, release func(), err error) {
 	if parent == "" {
 		parent = os.TempDir()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// An attempt removes the stores of killed attempts, and leaves those of running ones and other
-// directories.
+// An attempt removes the stores of killed attempts, and leaves the stores of running attempts and
+// other directories.
 func TestNodeStore(t *testing.T) {
 	if parent := os.Getenv("CLUSTER_TEST_STORE"); parent != "" {
 		dir, _, err := nodeStore(parent)

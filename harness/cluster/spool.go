@@ -153,7 +153,7 @@ const submittedFolder = "submitted"
 // note records the number of a job at the batch system.
 func (s Spool) note(j Submitted) error { return writeJSON(s.Path(submittedFolder+"/"+j.ID+".json"), j) }
 
-// numberOf returns the number of a job's last submission, "" if there was none.
+// numberOf returns the number of a job's last submission, or "".
 func (s Spool) numberOf(id string) (string, error) {
 	var j Submitted
 	err := readJSON(s.Path(submittedFolder+"/"+id+".json"), &j)
@@ -296,7 +296,7 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 func (e *DamagedError) Hint() string {
 	if filepath.Base(filepath.Dir(e.Path)) == submittedFolder {
 		return "it only says which job was submitted, and under which number. Once that job has ended, remove the " +
-			"file; the same exp run … --on then submits what is missing"
+			"file; the same exp run … --on then submits the missing jobs"
 	}
 	return "copy it from a backup, or use another spool: --set cluster.spool=DIR"
 }

@@ -9,8 +9,8 @@ import (
 )
 
 // timeLimit returns the seconds of a time limit as sbatch takes it: "30", "30:00", "12:00:00",
-// "2-12", "2-12:00" or "2-12:00:00". Slurm rounds it up to minutes. ok is false if there is none,
-// or if only Slurm can read it.
+// "2-12", "2-12:00" or "2-12:00:00". Slurm rounds it up to minutes. ok is false for no limit,
+// and for one that only Slurm can read.
 func timeLimit(text string) (seconds int, ok bool) {
 	days, clock, long := strings.Cut(text, "-")
 	if !long {

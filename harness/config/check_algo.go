@@ -130,7 +130,7 @@ func filterChecks() []check {
 		{[]string{"algo.filter_groups.low", "algo.filter_groups.high"}, func(r *Run) (string, string) {
 			if f := r.Algo.FilterGroups; f.Low > f.High {
 				return fmt.Sprintf("algo.filter_groups.low (%g) is above algo.filter_groups.high (%g): no problem "+
-					"passes", f.Low, f.High), "PRIME keeps problems of which 0.2 to 0.8 of the completions are right"
+					"passes", f.Low, f.High), "PRIME keeps problems with 0.2 to 0.8 of their completions right"
 			}
 			return "", ""
 		}},

@@ -57,10 +57,10 @@ func selfChecks() []check {
 		{[]string{"reward.kind", "task.kind"}, func(r *Run) (string, string) {
 			switch {
 			case r.Reward.Self() && r.JudgesAlone():
-				return fmt.Sprintf("the task prompts needs a reward that says what is right, which %s does not",
+				return fmt.Sprintf("the task prompts needs a reward that gives verdicts, which %s does not",
 					r.Reward.Kind), "set reward.kind to " + judgingRewards()
 			case r.Reward.kind().votes && !r.Task.kind().oneAnswer:
-				return "reward.kind " + r.Reward.Kind + " compares answers, but those of task " + r.Task.Kind +
+				return "reward.kind " + r.Reward.Kind + " compares answers, but the answers of task " + r.Task.Kind +
 					" are not values", "use it with task " + either(oneAnswer())
 			}
 			return "", ""

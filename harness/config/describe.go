@@ -9,7 +9,7 @@ import (
 )
 
 // Describe explains the key at path, or lists the keys of the block at path; the empty
-// path lists the whole table. It returns false if there is no such key or block; the
+// path lists the whole table. It returns false if no key or block has that path; the
 // text then suggests one.
 func Describe(path string) (string, bool) {
 	if k := lookup(path); k != nil {
@@ -158,7 +158,7 @@ type AlgorithmFacts struct {
 }
 
 // FactsOf returns the facts of the key at path, or of all keys in the block at path;
-// the empty path selects all keys. It returns none if there is no such key or block. r
+// the empty path selects all keys. It returns none if no key or block has that path. r
 // may be nil.
 func FactsOf(path string, r *Resolved) []Facts {
 	var list []Facts

@@ -13,8 +13,8 @@ func Fields() query.Schema {
 	}}
 }
 
-// fieldValues describes the values of a key in a resolved configuration. Those of a kind
-// that people write in several ways, such as durations, may be any.
+// fieldValues describes the values of a key in a resolved configuration. It allows any value for
+// kinds that people write in several ways, such as durations.
 func fieldValues(path string) (query.Values, bool) {
 	k := lookup(path)
 	if k == nil {

@@ -52,8 +52,8 @@ func (r *Resolved) locate(values map[string]any, find func(hub.Ref) (hub.Found, 
 	}
 }
 
-// located returns the path of a reference in the cache, or the text itself if it is none or not
-// found.
+// located returns the path of a reference in the cache, or the text itself if it is not a reference or
+// not found.
 func (r *Resolved) located(key, text string, part hub.Part, find func(hub.Ref) (hub.Found, error)) string {
 	if !hub.IsRef(text) {
 		return text
@@ -124,7 +124,7 @@ func (m *Model) Title() string {
 	return fmt.Sprintf("%dx%d", m.Arch.Layers, m.Arch.Width)
 }
 
-// remoteChecks refuse references that are none.
+// remoteChecks refuse malformed references.
 func remoteChecks() (list []check) {
 	var keys []string
 	for key := range remoteKeys() {

@@ -91,8 +91,8 @@ func estimatorKeys() []Key {
 	return keys
 }
 
-// primeKeys returns the keys of the process reward model beside its settings. The defaults of the optimizer are those
-// of verl's recipe.
+// primeKeys returns the keys of the process reward model beside its settings. The optimizer's defaults come
+// from verl's recipe.
 func primeKeys() []Key {
 	prime := []Clause{only("algo.advantage", ofProcess()...)}
 	keys := block(prime, at(Train), []Key{
@@ -131,7 +131,7 @@ func aboutPrime(path string) string {
            other                                       weight
   ce       0: cross entropy of the verdict             1
   dpo      mean R of the problem's completions of      1
-           the other verdict; 0 if there are none
+           the other verdict; 0 without any
   bon_acc  as dpo                                      n * p^(n-1), p the share of the problem's n
                                                        completions of no better verdict
   bon_rm   as dpo                                      the same, p the share with no greater R
@@ -178,7 +178,7 @@ func distillKeys(token []Clause) []Key {
 		Key{Path: "algo.teachers", Kind: String, List: true, Role: External, Default: is([]string{}), Late: true,
 			Stages: at(Train), When: []Clause{read}, Pattern: pattern("a path, or hub:ORG/NAME@REVISION", `.+`),
 			Help: "further teachers, folders: each is the reference policy of the problems whose data_source (or " +
-				"algo.teacher_key) is its entry in algo.teacher_sources, and algo.reference is that of the others"},
+				"algo.teacher_key) is its entry in algo.teacher_sources; the others keep algo.reference"},
 		Key{Path: "algo.teacher_sources", Kind: String, List: true, Default: is([]string{}), Late: true,
 			Stages: at(Train), When: []Clause{positive("algo.teachers")},
 			Pattern: pattern("the data_source of problems", `.+`),

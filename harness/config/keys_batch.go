@@ -34,7 +34,7 @@ func batchKeys() []Key {
 			Range: above(0).upTo(1), Unit: "fraction", When: accuracy, Late: true,
 			Help: "greatest share of right completions of a problem that passes (PRIME: 0.8)"},
 		{Path: "algo.filter_groups.complete", Kind: Bool, Default: is(false), When: filtered, Late: true,
-			Help: "also replace problems of which rollout.max_new_tokens cut a completion off"},
+			Help: "also replace problems with a completion that rollout.max_new_tokens cut off"},
 		{Path: "algo.overlong.buffer", Kind: Float, Default: byKind("algo.overlong.buffer", is(0.0)),
 			Range: between(0, 1), Unit: "fraction",
 			Help: "share of rollout.max_new_tokens, rounded to whole tokens, at the end, over which the reward " +

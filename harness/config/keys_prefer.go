@@ -150,7 +150,7 @@ const aboutPreferSource = `
   Messages of users may show images, as for sft.source: both sides show all of the column's.
 
   Learned are the tokens of the answers with their end tokens. The loss of a pair compares
-  their log-probs, summed over these tokens, with those of prefer.reference:
+  their log-probs, summed over these tokens, with prefer.reference's:
 
     DPO    loss: sigmoid           cDPO  smoothing: 0.1     RPO  sft_weight: 1
     IPO    loss: ipo               SLiC  loss: hinge
@@ -183,7 +183,7 @@ const aboutPreferSource = `
 
 const aboutPreferLoss = `
   An answer's reward is beta times its log-ratio to the reference; the margin of a pair is the
-  reward of chosen minus the one of rejected.
+  reward of chosen minus the reward of rejected.
 
   Of pairs, with only the margin:
     sigmoid    DPO. The usual choice; smoothing for labels that may be wrong
@@ -193,7 +193,7 @@ const aboutPreferLoss = `
     exo_pair   KL divergence from the labels' distribution, in the other direction than DPO
 
   Of pairs, with each reward for itself: with the margin alone both answers may become less likely.
-    nca_pair, bco_pair    pull the reward of chosen up and the one of rejected down
+    nca_pair, bco_pair    pull chosen's reward up and rejected's down
     sppo_hard             pulls them to a half and minus a half
     apo_zero   raises chosen and lowers rejected ones: where chosen answers are better than the
                model's own

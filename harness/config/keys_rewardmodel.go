@@ -93,8 +93,8 @@ func aboutRewardModel(path string) string {
 		return ""
 	}
 	return `
-  Rows are those of prefer.source (exp config explain prefer.source), as lists of messages or
-  as texts, with an optional number in the column margin: how much better the chosen answer is.
+  Rows are as for prefer.source (exp config explain prefer.source), lists of messages or
+  texts, with an optional number in the column margin: how much better the chosen answer is.
 
     {"prompt": [{"role": "user", "content": "6*7?"}],
      "chosen": [{"role": "assistant", "content": "42"}],

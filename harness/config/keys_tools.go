@@ -262,7 +262,7 @@ func aboutTools(path string) string {
     {"id": "7", "end": true}                        ends the completion
     {"id": "7", "error": "the index is missing"}    ends the run (exit 8)
 
-  name and arguments are those of a JSON call, absent in other formats; input is the text of
+  name and arguments come from a JSON call and are absent in other formats; input is the text of
   the call, response the completion so far. extra is the problem's data; extra.columns has the
   columns that data.keep names. The answer must depend on this line only, or a run cannot be
   repeated. Program, arguments and the files among them are part of the experiment.

@@ -42,7 +42,7 @@ func rolloutKeys() []Key {
 		{Path: "rollout.cache_tokens", Kind: Int, Default: is(0), Range: between(0, 1<<40), Unit: "tokens",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "room of the sampler's key/value cache; sequences that find none restart later; 0: room for all " +
-				"at full length, or on a GPU what is left; changes no result"},
+				"at full length, or on a GPU the rest of its memory; changes no result"},
 		{Path: "rollout.max_sequences", Kind: Int, Default: is(256), Range: between(1, 1<<20), Unit: "sequences",
 			Role: Nonsemantic, Stages: at(Train, EvalGen),
 			Help: "completions decoded at once"},
@@ -179,7 +179,7 @@ func onlineKeys() []Key {
 	return block(nil, at(Train), append([]Key{
 		{Path: "eval.online.every_steps", Kind: Int, Default: is(0), Range: atLeast(0), Unit: "steps",
 			Help: "steps between evaluations on data.val, the first before training, which they do not affect; " +
-				"0 is none"},
+				"0: none"},
 		{Path: "eval.online.problems", Kind: Int, Default: is(64), Range: atLeast(0), Unit: "problems",
 			When: []Clause{on},
 			Help: "problems of data.val to use, from its start; 0 takes all"},
@@ -265,7 +265,7 @@ func finalKeys() []Key {
 		{Path: "eval.final.graders", Kind: Enum, List: true, Words: scoreGraders(), Default: is([]string{}),
 			Stages: at(EvalScore),
 			Help: "graders to score with side by side; they replace a suite's own and, on the run's own data, " +
-				"add to the task's; the first gives the verdicts. Those of likelihoods are for suites whose options " +
+				"add to the task's; the first gives the verdicts. Likelihood graders are for suites whose options " +
 				"are compared (eval.final.likelihood), the others for sampled answers"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
 			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s).*\{problem\}.*`),

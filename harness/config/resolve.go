@@ -26,7 +26,7 @@ type cell struct {
 }
 
 // resolver computes cells on demand, because conditions and defaults read other keys. A
-// test checks that there are no cycles.
+// test checks that the keys have no cycles.
 type resolver struct {
 	l       *loader
 	cells   map[string]*cell

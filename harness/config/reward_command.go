@@ -78,8 +78,8 @@ const aboutCommand = `
   The score may depend on this line only: reward.batch and reward.workers must not change
   it. Standard error goes to the log. A line that is not an answer, an unknown id or a second
   answer ends the run (exit 8). If the program ends or is silent for reward.row_limit, it is
-  restarted and asked row by row for what is missing, reward.retries times; what it still
-  does not answer is not graded.
+  restarted and asked row by row for the missing answers, reward.retries times; rows that it
+  still does not answer are not graded.
 
   Program and arguments are part of the experiment, and so are the contents of the
   program and of each argument that is a file or folder; list other files that it reads

@@ -32,7 +32,7 @@ func judgeKeys() []Key {
 			Help: "regular expression (Go's syntax) whose first group is the score; its last match in the judge's " +
 				"answer counts; empty: the answer holds a JSON object"},
 		{Path: "reward.judge.field", When: writing, Kind: String, Default: is("score"), Pattern: pattern("a name", `.+`),
-			Help: "field of the JSON object that holds the score, if there is no pattern"},
+			Help: "field of the JSON object that holds the score, without a pattern"},
 		{Path: "reward.judge.low", When: writing, Kind: Float, Null: true, Default: null(),
 			Help: "lowest valid score; null: no limit"},
 		{Path: "reward.judge.high", When: writing, Kind: Float, Null: true, Default: null(),

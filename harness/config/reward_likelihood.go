@@ -96,8 +96,8 @@ const aboutLikelihood = `
 // aboutLearning is the help of reward.likelihood.learn.
 const aboutLearning = `
   With a likelihood f(answer | reasoning) the gradient of its expectation has two parts:
-  f less a baseline times that of log p(reasoning), which is the policy loss, and the
-  gradient of f itself by the answer's tokens, which is this term. With 1, an algo.advantage
+  f less a baseline times the gradient of log p(reasoning), which is the policy loss, and
+  the gradient of f itself by the answer's tokens, which is this term. With 1, an algo.advantage
   that does not divide (rloo) and algo.aggregation seq-mean-token-sum the sum is exact. The
   completion's own answer is then in no loss.
 `

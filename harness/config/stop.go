@@ -46,7 +46,7 @@ func stopOperand(r *query.Reader) (string, error) {
 		return "", &query.SyntaxError{Col: w.Col, Msg: fmt.Sprintf("no training step measures %s", w.Text),
 			Help: "eval.online measures val/pass@1 and others during training"}
 	}
-	help := "exp metrics --explain lists what is measured"
+	help := "exp metrics --explain lists all metrics"
 	if near := spelling.Nearest(w.Text, stepMetrics()); near != "" {
 		help = fmt.Sprintf("did you mean %q?", near)
 	}

@@ -71,7 +71,7 @@ func (s *storedReader) value(k *Key, v any) any {
 	return v
 }
 
-// field returns the field of an object by its name; nil if there is none.
+// field returns the field of an object by its name, or nil.
 func (k *Key) field(name string) *Key {
 	for i := range k.Fields {
 		if k.Fields[i].Path == name {

@@ -91,7 +91,7 @@ func taskKinds() []taskKind {
 // kind returns the task's row.
 func (t *Task) kind() taskKind { return taskNamed(t.Kind) }
 
-// taskNamed returns the row of a kind of task; an empty one if there is none.
+// taskNamed returns the row of a kind of task; an empty one for an unknown kind.
 func taskNamed(name string) taskKind {
 	list := taskKinds()
 	if i := slices.IndexFunc(list, func(k taskKind) bool { return k.name == name }); i >= 0 {

@@ -11,7 +11,7 @@ func (r *Run) Algorithm() string {
 	return r.Algo.Kind
 }
 
-// untrained reports whether there are no problems to train on.
+// untrained reports whether the run has no problems to train on.
 func (r *resolver) untrained() bool {
 	c := r.cell("data.train.source")
 	return c.ok && c.value == None

@@ -101,7 +101,7 @@ func chooseAny(numerics string) Choice {
 		}
 	}
 	if err == nil {
-		err = found.lack(0, numerics) // there is none
+		err = found.lack(0, numerics) // the list is empty
 	}
 	return Choice{Why: fmt.Sprintf("compute.device auto: on the CPU, because %v", err)}
 }
@@ -110,7 +110,7 @@ func chooseAny(numerics string) Choice {
 func (g *GPUs) lack(n int, numerics string) error {
 	switch {
 	case n >= len(g.List):
-		return &Error{Err: fmt.Errorf("there is no such GPU: the driver lists %d, from cuda:0 on", len(g.List)),
+		return &Error{Err: fmt.Errorf("the driver has no such GPU: it lists %d, from cuda:0 on", len(g.List)),
 			hint: "exp doctor lists the GPUs"}
 	case len(g.List[n].Classes) == 0:
 		return &Error{Err: fmt.Errorf("%s has compute capability %s", g.List[n].Name, g.List[n].Capability),

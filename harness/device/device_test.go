@@ -83,7 +83,7 @@ func TestLack(t *testing.T) {
 		{0, config.MatrixNumerics, "the tensor cores of NVIDIA A100, compute capability 8.0, add up in another way", "compute.numerics"},
 		{2, config.MatrixNumerics, "", ""},
 		{1, config.OwnNumerics, "Tesla T4 has compute capability 7.5", "8.0"},
-		{3, config.OwnNumerics, "the driver lists 3", "exp doctor"},
+		{3, config.OwnNumerics, "it lists 3", "exp doctor"},
 	} {
 		err := g.lack(tt.n, tt.numerics)
 		if tt.text == "" && err == nil {

@@ -40,7 +40,7 @@ func (r *differ) first() error {
 	return nil
 }
 
-// newest returns the last record of a stage; nil if there is none.
+// newest returns the last record of a stage, or nil.
 func newest(stages []store.Stage, name string) *store.Stage {
 	for i := len(stages) - 1; i >= 0; i-- {
 		if stages[i].Name() == name {

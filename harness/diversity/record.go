@@ -160,7 +160,7 @@ func (o Options) stage(j recorded.Judgements, label string, inputs []store.IO, o
 	return store.Stage{SID: sid, Kind: recorded.JudgeStage, Label: label, Params: text, Inputs: inputs}, err
 }
 
-// evaluated is the mean of judgements as a score of the evaluation that of belongs to.
+// evaluated returns the mean of judgements as a score of the evaluation of.
 func evaluated(j recorded.Judgements, of store.Eval) (row store.Eval, mean float64) {
 	var values []float64
 	failed := 0

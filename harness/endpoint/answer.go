@@ -149,7 +149,7 @@ func (x *Model) piece(id int32) []byte {
 	return []byte(x.tok.Token(id))
 }
 
-// token names a token in answers: its text, or its bytes where they are no text.
+// token names a token in answers: its text, or its bytes where they are not text.
 func (x *Model) token(id int32) string {
 	p := x.piece(id)
 	if utf8.Valid(p) {
@@ -211,7 +211,7 @@ func (a *answer) stream(ctx context.Context, w http.ResponseWriter) error {
 	return err
 }
 
-// news returns the choices of a stream that tell what is new of completion i.
+// news returns the choices of a stream with the new part of completion i.
 func (a *answer) news(i int, p part) (list []any) {
 	s := &a.sent[i]
 	// The scores of the prompt are there when the first token is.
@@ -331,8 +331,8 @@ func (a *answer) chatScores(list []generate.Score) any {
 	return map[string]any{"content": content, "refusal": nil}
 }
 
-// textScores returns logprobs as continued texts have them; nil if none are asked for. They begin with those of the
-// prompt, if it is echoed, unless some have been sent.
+// textScores returns logprobs as continued texts have them; nil if none are asked for. They begin with the prompt's
+// if it is echoed, unless some have been sent.
 func (a *answer) textScores(i, from int, list []generate.Score, first bool) any {
 	if !a.Scored {
 		return nil

@@ -169,7 +169,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("%+v", loud.Usage)
 	}
 
-	// Scores of an echoed prompt, which are those of the next tokens, one at a time.
+	// Scores of an echoed prompt equal the scores of the next tokens, one at a time.
 	e := ask(t, texts, `{"prompt":["abc","de"],"max_tokens":1,"temperature":0,"echo":true,"logprobs":1}`)
 	lp := e.Choices[0].Logprobs
 	if len(e.Choices) != 2 || !strings.HasPrefix(e.Choices[0].Text, "abc") || len(lp.Tokens) != 4 || lp.Probs[0] != nil ||
@@ -355,7 +355,7 @@ func TestStops(t *testing.T) {
 	}
 }
 
-// With a seed an answer is the same alone and next to others, some of which go away.
+// With a seed an answer is the same alone and next to others, even if some go away.
 func TestReproducible(t *testing.T) {
 	s, h := opened(t, Options{})
 	url := h.URL + "/v1/completions"

@@ -16,8 +16,9 @@ import (
 	"exp/train/vision"
 )
 
-// What is kept of images that no open request shows. The next turn of a conversation then finds its images, with their
-// pages in the sampler's cache. An image of 1000 tokens has 8 MB of features for a model of width 2048.
+// Limits on what the endpoint keeps of images that no open request shows. The next turn of a conversation then finds
+// its images, with their pages in the sampler's cache. An image of 1000 tokens has 8 MB of features for a model of
+// width 2048.
 const (
 	featureRoom = 256 << 20 // bytes
 	mostFiles   = 1024

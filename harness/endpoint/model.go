@@ -62,7 +62,7 @@ type Model struct {
 func Values(context int) []config.Value {
 	list := []config.Value{{Path: "data.max_prompt_tokens", Value: context - 1},
 		{Path: "eval.final.max_new_tokens", Value: 1}, {Path: "rollout.max_new_tokens", Value: 1},
-		{Path: "compute.micro_batch_tokens", Value: context}, // of training, which there is none of
+		{Path: "compute.micro_batch_tokens", Value: context}, // a training key; an endpoint trains nothing
 		{Path: config.SuitesKey, Value: []string{"none"}}}    // whose problems nobody asks for
 	for i := range list {
 		list[i].From = "--context"
@@ -192,7 +192,7 @@ func (x *Model) release(n int) {
 	x.open -= n
 }
 
-// seeds returns those of n completions of a prompt: of seed, or random ones.
+// seeds returns the seeds of n completions of a prompt: derived from seed, or random ones.
 func seeds(seed *int64, n int) []uint64 {
 	list := make([]uint64, n)
 	for k := range list {
@@ -207,7 +207,7 @@ func seeds(seed *int64, n int) []uint64 {
 	return list
 }
 
-// sampled is a request while it is answered: its prompts, n completions of each, and what is known of them.
+// sampled is a request while it is answered: its prompts and what has arrived of the n completions of each.
 type sampled struct {
 	x      *Model
 	asks   []*generate.Ask
@@ -218,7 +218,7 @@ type sampled struct {
 	wake  chan struct{}
 }
 
-// part is what is known of one completion.
+// part is what has arrived of one completion.
 type part struct {
 	text   []byte
 	scores []generate.Score
@@ -282,7 +282,7 @@ func (x *Model) stopped() error {
 	return errStopped
 }
 
-// change changes what is known of a completion.
+// change changes the part of a completion.
 func (s *sampled) change(i int, f func(p *part)) {
 	s.mu.Lock()
 	f(&s.parts[i])
@@ -293,7 +293,7 @@ func (s *sampled) change(i int, f func(p *part)) {
 	}
 }
 
-// follow calls f with each completion that may have changed, and what is known of it, until all have ended.
+// follow calls f with each completion that may have changed and its part, until all have ended.
 func (s *sampled) follow(ctx context.Context, f func(i int, p part) error) error {
 	for {
 		left := 0

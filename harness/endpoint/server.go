@@ -71,8 +71,8 @@ func NewServer(x *Model, o Options) *Server {
 	s.mux.HandleFunc("POST /v1/chat/completions", sample(true))
 	s.mux.HandleFunc("POST /v1/completions", sample(false))
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.refuse(w, r, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "there is no %s %s: "+
-			"the endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method,
+		s.refuse(w, r, openai.Coded(http.StatusNotFound, "invalid_request_error", "not_found", "unknown request %s "+
+			"%s: the endpoint has GET /v1/models, POST /v1/chat/completions and POST /v1/completions", r.Method,
 			r.URL.Path))
 	})
 	return s
@@ -245,7 +245,7 @@ func (s *Server) card() any {
 
 func (s *Server) noModel(name string) error {
 	e := openai.Coded(http.StatusNotFound, "invalid_request_error", "model_not_found",
-		"there is no model %q: the endpoint has %q", name, s.x.name)
+		"model %q does not exist: the endpoint has %q", name, s.x.name)
 	param := "model"
 	e.Param = &param
 	return e

@@ -17,7 +17,7 @@ import (
 type Reason struct {
 	What Cause  `json:"what"`
 	Name string `json:"name"` // of the key, the role or the file; empty for numerics and seed
-	// Old and New are the two values, nil if there is none: JSON for a parameter, a
+	// Old and New are the two values, nil where a side has none: JSON for a parameter, a
 	// Digest for an input, a State for a file, otherwise a string or a Digest.
 	Old any    `json:"old"`
 	New any    `json:"new"`

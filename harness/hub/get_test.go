@@ -366,7 +366,7 @@ func TestWithoutLinks(t *testing.T) {
 	}
 }
 
-// A hub that names files outside the cache, or digests that are none, is refused.
+// A hub that names files outside the cache, or malformed digests, is refused.
 func TestHostileNames(t *testing.T) {
 	for _, answer := range []string{
 		`[{"type":"file","path":"../../x.json","size":1,"oid":"` + firstCommit + `"}]`,
@@ -416,7 +416,7 @@ func TestMirrors(t *testing.T) {
 	}
 }
 
-// A parquet file that is none is refused even if the hub's digest is right.
+// A file that only calls itself parquet is refused even if the hub's digest is right.
 func TestDataSet(t *testing.T) {
 	h, cache := newHub(t), t.TempDir()
 	h.files = map[string]string{"data/a b-00000-of-00002.parquet": "PAR1 x PAR1",

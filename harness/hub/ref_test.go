@@ -64,7 +64,7 @@ func TestSettings(t *testing.T) {
 		t.Errorf("offline: %v", err)
 	}
 	if _, err := NewClient(FromEnv(func(name string) string { return map[string]string{"HF_ENDPOINT": "nowhere", "HOME": dir}[name] })); err == nil {
-		t.Error("an endpoint that is none")
+		t.Error("a malformed endpoint")
 	}
 }
 

@@ -60,8 +60,8 @@ func never(name string) bool {
 }
 
 // take selects the files of a repository to fetch: the ones that match the patterns in include or,
-// without patterns, the ones that a run reads. Weights are *.safetensors, or *.bin if there are no
-// *.safetensors.
+// without patterns, the ones that a run reads. Weights are *.safetensors, or *.bin in a
+// repository without *.safetensors.
 func take(kind Kind, all []entry, include []string) []entry {
 	patterns, top := include, false
 	switch {

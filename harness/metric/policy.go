@@ -72,7 +72,7 @@ func optimization() []Metric {
 			Definition: "the algorithm's policy loss, clipping included, aggregated as algo.aggregation says"},
 		{Name: "actor/pg_clipfrac", Unit: Share, Per: "tokens", Title: "Clipped tokens", Absent: onlyClip,
 			Axis: Axis{Label: "clipped", Zero: true},
-			Definition: "share of tokens whose probability ratio was clipped in the loss; GMPO: only those of " +
+			Definition: "share of tokens whose probability ratio was clipped in the loss; GMPO: only tokens of " +
 				"positive advantage; DPPO: tokens beyond the trust region; Clip-Cov: tokens it picked; FlowRL: " +
 				"terms whose importance weight was clipped"},
 		{Name: "actor/pg_clipfrac_lower", Unit: Share, Per: "tokens", Title: "Tokens bounded by the dual clip",
@@ -138,7 +138,7 @@ func pairs() []Metric {
 			Definition: "pairs of a mini-batch: its problems whose completions have different rewards"},
 		{Name: "actor/dpo_margin", Title: "Margin of DPO", Absent: only, Direction: eval.Up,
 			Axis: Axis{Label: "margin"},
-			Definition: "scaled log-ratio of a pair's better completion less that of the worse one, mean over " +
+			Definition: "scaled log-ratio of a pair's better completion less the worse one's, mean over " +
 				"pairs (arXiv:2305.18290; TRL's rewards/margins)"},
 		{Name: "actor/dpo_accuracy", Unit: Share, Per: "pairs", Title: "Right order in DPO's pairs", Absent: only,
 			Direction: eval.Up, Axis: Axis{Label: "right order", Zero: true},

@@ -23,7 +23,7 @@ func sampler() []Metric {
 			Direction: eval.Down, Absent: rate, Axis: Axis{Label: "difference", Zero: true},
 			Definition: "absolute difference" + ofTokens + ", sample standard deviation over tokens"},
 		{Name: "training/rollout_probs_diff_valid", Title: "Sampler compared with trainer", Absent: rate,
-			Definition: "1 where tokens were compared, 0 where there were none and the other differences are NaN"},
+			Definition: "1 where tokens were compared, 0 where none were and the other differences are NaN"},
 		{Name: "training/rollout_actor_probs_pearson_corr", Title: "Sampler against trainer, correlation",
 			Direction:  eval.Up,
 			Absent:     "only rollouts of another policy have it (rollout.staleness, rollout.source)",

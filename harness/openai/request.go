@@ -325,7 +325,7 @@ func readMetadata(r *Request, raw json.RawMessage) error {
 }
 
 // ConversationName returns the name that a value gives a conversation: its text, or other JSON as it is written; empty
-// if there is none.
+// for no value.
 func ConversationName(raw json.RawMessage) (name string) {
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
@@ -367,7 +367,7 @@ func readBias(r *Request, list map[string]float64) error {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		id, err := strconv.ParseInt(name, 10, 32)
 		if err != nil || id < 0 || strconv.FormatInt(id, 10) != name {
-			return fmt.Errorf("has %q, which is no token id", name)
+			return fmt.Errorf("has %q, which is not a token id", name)
 		}
 		if err := Within(-mostBias, mostBias, list[name]); err != nil {
 			return fmt.Errorf("of token %d %w", id, err)

@@ -143,7 +143,7 @@ func TestReadPrompts(t *testing.T) {
 	}
 }
 
-// What is out of bounds, or not understood, is an error that names the field.
+// A value out of bounds, or not understood, is an error that names the field.
 func TestReadErrors(t *testing.T) {
 	long, many := strings.Repeat("y", 70), func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
 	biases := `{"0":1`
@@ -182,9 +182,9 @@ func TestReadErrors(t *testing.T) {
 		{`"repetition_penalty":0`, "repetition_penalty", "is 0, must be above 0 and at most 100"},
 		{`"repetition_penalty":101`, "repetition_penalty", "is 101, must be above 0"},
 		{`"min_tokens":-1`, "min_tokens", "is -1, must be 0 to"},
-		{`"logit_bias":{"a":1}`, "logit_bias", `has "a", which is no token id`},
-		{`"logit_bias":{"-1":1}`, "logit_bias", `has "-1", which is no token id`},
-		{`"logit_bias":{"01":1}`, "logit_bias", `has "01", which is no token id`},
+		{`"logit_bias":{"a":1}`, "logit_bias", `has "a", which is not a token id`},
+		{`"logit_bias":{"-1":1}`, "logit_bias", `has "-1", which is not a token id`},
+		{`"logit_bias":{"01":1}`, "logit_bias", `has "01", which is not a token id`},
 		{`"logit_bias":{"1":101}`, "logit_bias", "of token 1 is 101, must be -100 to 100"},
 		{`"logit_bias":[]`, "logit_bias", "must be an object of token ids and numbers"},
 		{`"logit_bias":` + biases + `}`, "logit_bias", "has 1025 tokens, at most 1024"},

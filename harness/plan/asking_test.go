@@ -11,8 +11,8 @@ import (
 	"exp/harness/stage"
 )
 
-// The settings of an evaluation say how its suite is asked, whoever decides it, and nothing that has no effect. Those of
-// a suite that is asked as before there was a choice are as they were.
+// The settings of an evaluation say how its suite is asked, whoever decides it, and nothing that has no effect. They
+// have not changed for a suite that is asked as before asking was a choice.
 func TestAskingInIDs(t *testing.T) {
 	examples := "dev"
 	of := func(own suite.Asking, sets ...string) (gen, score string, protocol ident.Digest) {

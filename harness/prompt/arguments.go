@@ -46,7 +46,7 @@ func withArgumentText(call chat.Value) (_ chat.Value, ok bool) {
 	return with(call, "function", with(f, "arguments", chat.Str(text))), true
 }
 
-// field returns a value of a dictionary; nil if there is none.
+// field returns a value of a dictionary, or nil.
 func field(v chat.Value, name string) chat.Value {
 	d, ok := v.(*chat.Dict)
 	if !ok {

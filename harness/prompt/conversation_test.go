@@ -279,7 +279,7 @@ func TestConversationSettings(t *testing.T) {
 		{"cut after its first token", row(`"content": "abc"`, `"content": "de"`), most(4 + 22), "«abc<|im_end|>»" + again[len("<|im_end|>"):] + "«d»"},
 		{"only the prompt fits", row(`"content": "abc"`), most(0), ""},
 		{"nor the prompt", row(`"content": "abc"`), most(-3), ""},
-		{"cut in what is only read", row(`"content": "<out>x</out>abc"`), func(c *config.Run) { mask(c); most(5)(c) }, ""},
+		{"cut in a part that is only read", row(`"content": "<out>x</out>abc"`), func(c *config.Run) { mask(c); most(5)(c) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p, err := prompterOf(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": prompttest.ChatML}), tt.set)

@@ -61,7 +61,7 @@ func TestFitting(t *testing.T) {
 	}
 }
 
-// A request adds variables to the run's, and replaces the ones of the same name.
+// A request adds variables to the run's, and replaces variables of the same name.
 func TestWithVars(t *testing.T) {
 	p := mustPrompter(t, prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": "{{ a }} {{ b }} {{ c }}"}),
 		func(c *config.Run) { c.Data.TemplateVars = map[string]any{"a": "own", "b": "own"} })

@@ -70,7 +70,7 @@ func mustPrompter(t *testing.T, dir string, set func(c *config.Run)) *Prompter {
 const toolTemplate = "{% if tools %}T{{ tools | tojson }}{% endif %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
 
 // Tools come from the configuration or a file, in their order of keys; a problem's own
-// go before. They are part of the digest, and a list that is none is refused.
+// go before. They are part of the digest, and a malformed list is refused.
 func TestTools(t *testing.T) {
 	dir := prompttest.ModelFolder(t, false, map[string]string{"chat_template.jinja": toolTemplate})
 	file := filepath.Join(t.TempDir(), "tools.json")

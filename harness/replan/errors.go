@@ -21,7 +21,7 @@ func (e *ForeignError) Error() string {
 
 // Hint says what can be done.
 func (e *ForeignError) Hint() string {
-	return "exp show and exp metrics show its record; exp verify --level blobs checks what is stored"
+	return "exp show and exp metrics show its record; exp verify --level blobs checks its files"
 }
 
 // ExitCode is the code for a command that does not fit the run.

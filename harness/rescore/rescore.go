@@ -23,7 +23,7 @@ import (
 	"exp/sandbox"
 )
 
-// Options select what is scored.
+// Options select what to score.
 type Options struct {
 	File      *exchange.File
 	Suite     *suite.Suite      // source of problems and gold answers; nil: File

@@ -58,7 +58,7 @@ func (x *execution) recordHub(ctx context.Context) error {
 	return x.DB.AddEvent(ctx, store.Event{Run: x.run.ID, Level: store.LevelInfo, Kind: hubEvent, Data: data})
 }
 
-// lastHub is the data of the newest event of the kind; nil if there is none.
+// lastHub returns the data of the newest event of the kind, or nil.
 func lastHub(ctx context.Context, db *store.DB, run int64) (data json.RawMessage, err error) {
 	events, err := db.Events(ctx, run, 0)
 	for _, e := range events {

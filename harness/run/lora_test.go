@@ -65,7 +65,7 @@ func TestLoRA(t *testing.T) {
 	for _, algorithm := range []string{"flowrl", "ppo", "grpo"} {
 		p := loraRun(l, dir, data, algorithm)
 		res, q := l.execute(p)
-		if len(q.warnings) > 3 { // the problem that is too long; that training has those of both evaluations
+		if len(q.warnings) > 3 { // the problem that is too long; training has the problems of both evaluations
 			t.Errorf("%s: %q", algorithm, q.warnings)
 		}
 		out := l.outputs(res.Run.ID)

@@ -51,7 +51,7 @@ func onlyTuned() []string {
 	return []string{"train.steps=0", "data.train={source: none, size: 0}", "data.val={source: none, size: 0}", "eval.online.every_steps=0"}
 }
 
-// A run learns from pairs, counts them and what is left out, and starts RL from the result.
+// A run learns from pairs, counts them and the pairs left out, and starts RL from the result.
 func TestPreferRun(t *testing.T) {
 	l := newLab(t)
 	file := pairFile(t, 1)
@@ -85,7 +85,7 @@ func TestPreferRun(t *testing.T) {
 		t.Errorf("negative log-prob %v", nll)
 	}
 	if !strings.Contains(strings.Join(q.warnings, "\n"), "prefer.source: 8 pairs") {
-		t.Errorf("nobody is told what is left out: %q", q.warnings)
+		t.Errorf("nobody is told of the pairs left out: %q", q.warnings)
 	}
 	before := l.stageOf(res.Run.ID, "prefer").SID
 	other, _ := l.execute(preferRun(l, file, "data.train.size=12"))

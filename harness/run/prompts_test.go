@@ -14,7 +14,7 @@ import (
 )
 
 // echo is a reward program in sh: the score is 1 for a completion that holds one of the letters G to N and 0.25 for another; the answer is
-// its first byte. It says what is right only of prompts that begin with "Say". It appends each prompt and gold answer
+// its first byte. It gives verdicts only on prompts that begin with "Say". It appends each prompt and gold answer
 // that it sees to a file.
 const echo = `#!/bin/sh
 while IFS= read -r row; do
@@ -59,7 +59,7 @@ func promptsRun(l *lab, seen string, alone bool, sets ...string) *plan.Run {
 	return l.plan(0, append(all, sets...)...)
 }
 
-// A run on prompts without gold answers: the reward says what is right, in training, in validation and in the final
+// A run on prompts without gold answers: the reward gives verdicts, in training, in validation and in the final
 // scores.
 func TestPromptsRun(t *testing.T) {
 	l := newLab(t)

@@ -96,7 +96,7 @@ func StageChanged(s store.Stage) string {
 		"its id"
 }
 
-// differsFrom names the first of some keys whose stored value is not the one in r; "" if there is none.
+// differsFrom names the first of some keys whose stored value is not the one in r; "" if all agree.
 func differsFrom(r *config.Resolved, stored map[string]any, of func(*config.Key) bool) string {
 	for _, k := range r.Keys() {
 		want, _ := r.Value(k.Path)

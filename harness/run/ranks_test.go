@@ -79,7 +79,7 @@ type namedGPU struct{ gpu }
 
 func (namedGPU) UUID() (string, error) { return "GPU-1", nil }
 
-// Ranks of which some compute on the CPU, or that have other releases of NCCL, do not begin; the
+// Ranks do not begin if some of them compute on the CPU or have other releases of NCCL; the
 // error says which.
 func TestLinkRefused(t *testing.T) {
 	link := func(f func(g *Ranks) error) error {

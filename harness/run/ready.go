@@ -55,7 +55,7 @@ func (x *execution) readable(ctx context.Context, i int) error {
 	return stage.TryReward(ctx, e, stage.Inputs{role: problems})
 }
 
-// warnContamination reports problems of evaluations among those of training, before training or, where that
+// warnContamination reports problems of evaluations that training has too, before training or, where that
 // is done, before an evaluation.
 func (x *execution) warnContamination(e *stage.Env, s plan.Stage) error {
 	later := s.Kind == config.EvalGen && !x.compared && s.Label == stage.SuiteOf(s.Label)

@@ -62,7 +62,7 @@ func (e *RequireError) ExitCode() int {
 	return 7
 }
 
-// lack adds what is missing and what to do about it; either may be empty.
+// lack adds a missing thing and what to do about it; either may be empty.
 func (e *RequireError) lack(missing, do string) {
 	if missing != "" {
 		e.Missing = append(e.Missing, missing)
@@ -126,7 +126,7 @@ func Suites(ctx context.Context, db *store.DB, r *config.Resolved) ([]stage.Suit
 	return nil, e
 }
 
-// suiteNamed returns the newest of the suites with a name whose problems are in the store; nil if there is none.
+// suiteNamed returns the newest of the suites with a name whose problems are in the store, or nil.
 func suiteNamed(have []store.Suite, name string) (*stage.Suite, error) {
 	for _, h := range slices.Backward(have) {
 		if h.Name != name || h.Size == 0 {
@@ -375,7 +375,7 @@ func lackTeacher(set, folder string, lack func(missing, do string)) {
 	}
 }
 
-// lackModel reports missing weights, and what a plan of memory and disk lacks. Those of a remote model
+// lackModel reports missing weights, and what a plan of memory and disk lacks. A remote model's weights
 // have been reported.
 func lackModel(c *config.Run, remote bool, lack func(missing, do string)) {
 	_, known := published.Model(c.Model.Name())

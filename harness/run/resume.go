@@ -77,7 +77,7 @@ func (x *execution) acceptCheckpoint(c stage.Saved) error {
 	return x.announce(c.Dir, c.Step, c.Chain)
 }
 
-// checkAnnounced compares a checkpoint's manifest with the recorded one. There is none
+// checkAnnounced compares a checkpoint's manifest with the recorded one, which is missing
 // if the process was killed in between.
 func checkAnnounced(ctx context.Context, db *store.DB, run int64, c stage.Saved) error {
 	announced, err := db.Checkpoints(ctx, run)

@@ -82,7 +82,7 @@ func TestRewardModelRun(t *testing.T) {
 		}
 	}
 	if !strings.Contains(strings.Join(q.warnings, "\n"), "reward_model.source: 8 pairs") {
-		t.Errorf("nobody is told what is left out: %q", q.warnings)
+		t.Errorf("nobody is told of the pairs left out: %q", q.warnings)
 	}
 	if v := l.verify(p, VerifyOptions{Level: LevelFull}); !v.OK {
 		t.Errorf("repeating it: %+v", v)

@@ -103,7 +103,7 @@ type execution struct {
 	result   Result
 	done     []store.Stage // by index in the plan; zero ID if not reached
 	checked  bool          // the problems' prompts were checked
-	compared bool          // the evaluations' problems were compared with those of training
+	compared bool          // the evaluations' problems were compared with training's
 	stops    stopConditions
 	stopped  *StoppedError // a condition held
 }

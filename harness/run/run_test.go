@@ -256,7 +256,7 @@ func TestRunOnceThenCached(t *testing.T) {
 	}
 }
 
-// checkRoles compares what the stages of a run made with the table of stages, of which the run has all but one.
+// checkRoles compares what the stages of a run made with the table of stages; the run has all of them but without.
 func (l *lab) checkRoles(run int64, without ...config.Stage) {
 	stages, err := l.db.Stages(context.Background(), run)
 	if err != nil {

@@ -135,7 +135,7 @@ func (x *execution) warnUnmeasured(step int64, measured map[string]float64) {
 	}
 }
 
-// criticWarmup is the number of steps that train the critic alone; 0 if there is none.
+// criticWarmup is the number of steps that train the critic alone.
 func (x *execution) criticWarmup() int64 {
 	n, _ := x.p.Config.Run.Algo.Settings[rl.CriticWarmup.Key].(int)
 	return int64(n)

@@ -41,9 +41,8 @@ func towerBytes(t *testing.T, dir string) map[string]string {
 }
 
 // A vision tower learns in fine-tuning, from preferences and in training, and a critic's, too: a run that is stopped
-// goes on to the same bits and verifies, its folder has the trained tower, and a checkpoint's the one of its step; with the
-// last an evaluation of the folder
-// draws what the run's evaluation drew.
+// goes on to the same bits and verifies, its folder has the trained tower, and a checkpoint's has its step's.
+// An evaluation of the run's folder draws what the run's evaluation drew.
 func TestTrainedTower(t *testing.T) {
 	dir, data := pictureFolder(t), squares(t)
 	_, pairs := taughtSquares(t, data)

@@ -36,6 +36,6 @@ func TestValidationBeginsAtTheStart(t *testing.T) {
 		t.Errorf("curve %+v, %v; want points at 0, 2 and 4", curves, err)
 	}
 	if steps, err := l.db.Steps(t.Context(), res.Run.ID, 0, store.AllSteps); err != nil || len(steps) != 4 {
-		t.Errorf("%d steps recorded, %v; want 4: step 0 is none", len(steps), err)
+		t.Errorf("%d steps recorded, %v; want 4: step 0 does not count", len(steps), err)
 	}
 }

@@ -76,7 +76,7 @@ func (v *verifier) configuration(ctx context.Context) error {
 }
 
 // sources proves that stages are as recorded, and that the stored sources have the digests that they name. checked are
-// the blobs that have been hashed, with what is wrong with them.
+// the blobs that have been hashed, with their errors.
 func (v *verifier) sources(ctx context.Context, checked map[ident.Digest]error) error {
 	stages, err := v.DB.Stages(ctx, v.run.ID)
 	if err != nil {

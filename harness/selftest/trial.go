@@ -66,8 +66,8 @@ func trials(ctx context.Context, operand kernels.DType, levels []string, threads
 	return t, err
 }
 
-// onGPUs adds trials with an operand type on every GPU that can compute. Without a driver there are
-// none.
+// onGPUs adds trials with an operand type on every GPU that can compute. Without a driver it
+// adds none.
 func (t *Trials) onGPUs(ctx context.Context, operand kernels.DType) (err error) {
 	found, none := device.FindGPUs()
 	if none != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // A run may start from adapters: model.adapter, a folder in PEFT's layout. What happens to them
-// depends on what is trained:
+// depends on what the run trains:
 //
 //   - nothing: they are computed next to the weights of model.base, as PEFT does;
 //   - adapters (train.lora): training continues them, and the reference policy has them

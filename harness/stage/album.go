@@ -130,7 +130,7 @@ func (w *albumWriter) write(to io.Writer) error {
 	return tw.Close()
 }
 
-// putAlbum stores the album; there is none without images.
+// putAlbum stores the album, if it has images.
 func (e *Env) putAlbum(w *albumWriter) (list []Output, err error) {
 	if len(w.list) == 0 {
 		return nil, nil

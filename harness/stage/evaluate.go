@@ -34,7 +34,7 @@ type Evaluation struct {
 	Metrics  []eval.Metric
 	Ungraded int
 	Panel    *eval.Panel // all graders' verdicts
-	// Prompts makes the run's prompter the one of this evaluation, as it sampled.
+	// Prompts makes the run's prompter this evaluation's, as it sampled.
 	Prompts func(p *prompt.Prompter) *prompt.Prompter
 }
 

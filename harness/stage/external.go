@@ -143,7 +143,7 @@ func (x *External) model(c *config.Run, p *prompt.Prompter, bad func(key, code, 
 	}
 }
 
-// checkRewardClass tells bad that no class of classifiers belongs to the one of model.base.
+// checkRewardClass tells bad that no class of classifiers belongs to model.base's class.
 func checkRewardClass(c *config.Run, bad func(key, code, message, help string)) {
 	if c.RewardModel.Steps == 0 || c.Model.Part == config.PartText {
 		return

@@ -119,8 +119,8 @@ func (e *Env) adapterBase() string {
 	if c.Prefer.Steps > 0 {
 		after = config.Prefer
 	}
-	e.event("adapters-after-sft", "the folder %s holds adapters for the weights after %s, not for those of %s; the "+
-		"folder %s holds their sum", AdapterDir, after, cmp.Or(c.Model.Name(), "model.init"), MergedDir)
+	e.event("adapters-after-sft", "the folder %s holds adapters for the weights after %s, not for the weights of "+
+		"%s; the folder %s holds their sum", AdapterDir, after, cmp.Or(c.Model.Name(), "model.init"), MergedDir)
 	return ""
 }
 
@@ -144,7 +144,7 @@ func (e *Env) mergeTypes(o *checkpoint.MergeOptions) error {
 	return err
 }
 
-// mergedType returns the type of the written weights; "" keeps that of the initial ones.
+// mergedType returns the type of the written weights; "" keeps the type of the initial ones.
 func mergedType(word string) checkpoint.DType {
 	switch word {
 	case "bf16":
@@ -193,7 +193,7 @@ func (e *Env) trained(in Inputs) (x checkpoint.Trained, owned closers, err error
 		return x, owned, err
 	}
 	x.Heads = model.Heads{LM: true}
-	if e.run().Data.Train.Source != config.None { // else the weights are those of fine-tuning
+	if e.run().Data.Train.Source != config.None { // else fine-tuning made the weights
 		x.Heads = e.policyHeads(x.Config)
 	}
 	if x.Learned, _, err = e.openWeights(in, RoleWeights); err != nil {

@@ -86,7 +86,7 @@ func (r *reinforcement) loadModels(in Inputs, parts *train.Parts, owned *closers
 	return r.newCopy(r.Sampling, parts, owned)
 }
 
-// loadRenewed makes a reference policy whose weights change: they are its own, as those of the policy.
+// loadRenewed makes a reference policy whose weights change: it owns them, as the policy does.
 func (r *reinforcement) loadRenewed(in Inputs, owned *closers) (*model.Model, error) {
 	m, err := r.loadWeights(in, RoleWeights, model.Heads{LM: true}, false, true)
 	if err != nil {

@@ -119,7 +119,7 @@ func readRecordedRow(r rows.Row) (row recordedRow, err error) {
 			return row, err
 		}
 		if math.Abs(x) > math.MaxFloat32 {
-			return row, r.Errorf(name, "%v is no finite float32, the type of rewards", x)
+			return row, r.Errorf(name, "%v is not a finite float32, the type of rewards", x)
 		}
 		row.Reward = &x
 	}

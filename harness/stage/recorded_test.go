@@ -172,7 +172,7 @@ func TestRecordedErrors(t *testing.T) {
 		"lengths":        {`{"id": "x", "response": "1+2", "logprobs": [-1, -2]}`, ":1: 2 log-probs, but the response encodes to 3 tokens: give its tokens too"},
 		"token lengths":  {`{"id": "x", "tokens": [5, 6, 7], "logprobs": [-1, -2]}`, ":1: 2 log-probs for 3 tokens"},
 		"vocabulary":     {`{"id": "x", "tokens": [5, 6000]}`, ":1: token 2 is 6000, the vocabulary ends at"},
-		"reward":         {`{"id": "x", "response": "1", "reward": 1e39}`, `:1: field "reward": 1e+39 is no finite float32`},
+		"reward":         {`{"id": "x", "response": "1", "reward": 1e39}`, `:1: field "reward": 1e+39 is not a finite float32`},
 		"negative":       {`{"id": "x", "tokens": [5, -1]}`, `:1: field "tokens": item 2: below 0`},
 		"other text":     {`{"id": "x", "response": "9", "tokens": [5, 6]}`, "another tokenizer?"},
 		"character":      {`{"id": "x", "response": "ü"}`, ":1: "},

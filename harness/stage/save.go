@@ -206,7 +206,7 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 	return l, true, s.t.Restore(state)
 }
 
-// find returns the checkpoint to load and the state in it; nil if there is none.
+// find returns the checkpoint to load and the state in it; nil without one.
 func (s *saver) find() (c *checkpoint.Checkpoint, l loaded, state train.State, err error) {
 	if !s.e.Again {
 		defer checkpoint.RemoveInterrupted(s.dir)

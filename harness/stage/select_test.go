@@ -133,7 +133,7 @@ func TestFewProblems(t *testing.T) {
 	}
 }
 
-// A problem's rate is of completions with a verdict; without any there is none.
+// A problem's rate is of completions with a verdict; a problem without any has no rate.
 func TestPassRateOf(t *testing.T) {
 	for _, tt := range []struct {
 		rating train.Rating

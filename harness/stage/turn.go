@@ -85,7 +85,7 @@ func (t *turnGrader) Grade(ctx context.Context, p *rollout.Problem, c *rollout.C
 }
 
 // answer returns the text of the first turn after its thinking, and the white space behind that. Tokens before any
-// text begin the turn. Of several channels the first named final is the answer; without one there is none.
+// text begin the turn. Of several channels the first named final is the answer; without one the answer is empty.
 func (t *turnGrader) answer(c *rollout.Completion) string {
 	start, end := 0, 0
 	channels, naming, final, thought := false, false, false, false

@@ -111,7 +111,7 @@ func TestEvaluationsInTurns(t *testing.T) {
 	}
 }
 
-// Graders of mathematics read a turn, which may end where its text says so; those of instructions read all that was
+// Graders of mathematics read a turn, which may end where its text says so; graders of instructions read all that was
 // sampled before a special token; others read everything.
 func TestGradersInTurns(t *testing.T) {
 	e := &Env{Prompter: mustPrompter(t, prompttest.ModelFolder(t, false, nil), nil)}

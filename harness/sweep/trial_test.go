@@ -70,7 +70,7 @@ func TestObjective(t *testing.T) {
 		text   string
 		field  store.Field
 		lower  bool
-		advice string // of an error; empty: there is none
+		advice string // of an error; empty: no error
 	}{
 		{"eval.test.pass@1", score("test", "pass@1"), false, ""},
 		{"min:eval.test.pass@1", score("test", "pass@1"), true, ""},

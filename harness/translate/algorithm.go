@@ -74,8 +74,8 @@ func (t *verl) algorithm() {
 	t.putNumber("algo.cov.ratio", t.number(ratio, 0.0002))
 	t.clip()
 	if loss == "gvpo" && !t.sppo {
-		t.note("verl's GVPO is a mean over micro-batches of %sppo_micro_batch_size_per_gpu rows, of which "+
-			"each has the sum: its gradient is larger by that over rollout.n, which shows where "+
+		t.note("verl's GVPO sums the rows of each micro-batch, %sppo_micro_batch_size_per_gpu, and takes the mean of "+
+			"the sums: its gradient is larger by that size over rollout.n, which shows where "+
 			"train.optim.grad_clip acts", actor)
 	}
 	for key, ours := range map[string]string{"loss_scale_factor": "algo.loss_scale_factor",

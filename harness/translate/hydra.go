@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// hydra composes settings as Hydra does: of a file, those of its defaults list under its own, the command
-// line's above all. It leaves out structured configurations, relative packages (_group_) and multirun.
+// hydra composes settings as Hydra does: a file's own settings override its defaults list's, and the command
+// line's override both. It leaves out structured configurations, relative packages (_group_) and multirun.
 type hydra struct {
 	places   places
 	module   string // the Python file that starts, as a path; "" if it is not known

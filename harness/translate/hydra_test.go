@@ -64,8 +64,8 @@ actor_rollout_ref:
 trainer: {experiment_name: "at-${trainer.total_training_steps}"}
 `
 
-// The files that a script names lie under the command line and over verl's base; what is below _self_ in a
-// list of defaults yields to the file.
+// The files that a script names lie under the command line and over verl's base; the file wins over entries
+// below _self_ in a list of defaults.
 func TestHydraFiles(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"examples/agent/config/agent.yaml": hydraMain,
@@ -169,7 +169,7 @@ func TestPrime(t *testing.T) {
 	checkRecipe(t, filepath.Join(dir, "far.sh"), Options{}, true, "update: after", "loss: bon_acc", "prompts_per_update: 8",
 		"counts completions: here an update has 8 problems of 4", `model: "./prm"`, `reference: "./sft"`, "granularity: whole", "norm: none",
 		"process_coef: 2", "lr: 3e-6", "low: 0.1", "max_batches: 3", "temperature 0.8 divides", "lr_scheduler_type cosine has no effect",
-		"warmup_steps: 3", "the policy has one reference here", "reward_model.lambda 0.5", "!complete:", "!schedule:", "!not translated")
+		"warmup_steps: 3", "the policy's one reference here", "reward_model.lambda 0.5", "!complete:", "!schedule:", "!not translated")
 	checkRecipe(t, filepath.Join(dir, "off.sh"), Options{}, true, "metric: none", "reward_model.enable is false", "adv_estimator remax",
 		"update none: the process reward model always learns")
 	checkRecipe(t, filepath.Join(dir, "left.yaml"), Options{}, true, "kind: prime", "update: after", "norm: none", "!reference:", "!only Hydra", "!model: \"")

@@ -117,7 +117,7 @@ const translatedArgs = ` perform-rl-step langrl-env-config grpo-filter-groups-wi
 	recompute-granularity load pretrained-checkpoint tokenizer-model hidden-dropout attention-dropout
 	use-checkpoint-args wandb-exp-name `
 
-// launcherArgs are those of torchrun, which stand before the trainer's.
+// launcherArgs are torchrun's arguments, which stand before the trainer's.
 const launcherArgs = ` nproc-per-node nnodes node-rank master-addr master-port rdzv-id rdzv-backend rdzv-endpoint `
 
 // check refuses names that are none of Megatron's.
@@ -172,7 +172,7 @@ func (m *megatron) on(name string) bool {
 	return ok && !strings.EqualFold(a.text, "false")
 }
 
-// number returns an argument that is a number; one that is none is noted and counts as absent.
+// number returns an argument that is a number; another is noted and counts as absent.
 func (m *megatron) number(name string, absent float64) float64 {
 	first := !m.used[name]
 	text := m.text(name, strconv.FormatFloat(absent, 'g', -1, 64))

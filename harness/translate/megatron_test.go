@@ -206,7 +206,7 @@ func TestMegatronArguments(t *testing.T) {
 		{"packed", "--no-calculate-per-token-loss --micro-batch-size 1 --rl-use-sequence-packing", []string{"without --calculate-per-token-loss"}},
 		{"a flag that is taken back", "--rl-use-sequence-packing --no-rl-use-sequence-packing --no-calculate-per-token-loss --micro-batch-size 1",
 			[]string{"aggregation: seq-mean-token-mean"}},
-		{"parts of groups", "--grpo-group-size 3", []string{"--global-batch-size 64 is no multiple", "prompts_per_update: 21\n"}},
+		{"parts of groups", "--grpo-group-size 3", []string{"--global-batch-size 64 is not a multiple", "prompts_per_update: 21\n"}},
 		{"a temperature of 0, which Megatron takes for none", "--rl-default-temperature 0", []string{"!temperature: 0"}},
 		{"more than a step", "--global-batch-size 640", []string{"more than the 64 completions", "prompts_per_update: 32"}},
 		{"no size of an update", "--global-batch-size $NONE", []string{"--global-batch-size is not given", "prompts_per_update: 32"}},

@@ -113,7 +113,7 @@ func (m *megatron) task(kind string, train, val []string, rows int, read bool) {
 		m.put("task.countdown.largest_target", "99")
 		m.note("a problem is asked as 3,5,7=22: and answered on the last line: Megatron's agent asks in words and " +
 			"reads the answer between <answer> tags")
-		m.note("data.val: Megatron evaluates on the rows that follow those of training; generated problems of the " +
+		m.note("data.val: Megatron evaluates on the rows after training's; generated problems of the " +
 			"same size stand for them")
 	default:
 		m.put("task.math.grader", "exp")

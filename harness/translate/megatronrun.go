@@ -80,8 +80,8 @@ func (m *megatron) batch(whole bool) {
 		m.note("--global-batch-size %g is more than the %g completions of a step; Megatron refuses that", batch, all)
 		batch = all
 	case math.Mod(batch, group) != 0:
-		m.note("--global-batch-size %g is no multiple of --grpo-group-size %g: an update here has whole groups", batch,
-			group)
+		m.note("--global-batch-size %g is not a multiple of --grpo-group-size %g: an update here has whole groups",
+			batch, group)
 		batch = group * max(1, math.Floor(batch/group))
 	}
 	m.putNumber("train.prompts_per_update", batch/group)

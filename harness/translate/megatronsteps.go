@@ -65,7 +65,7 @@ func (m *megatron) optimizer(optim string) {
 	}
 }
 
-// muon translates Muon's settings, most of which are constants here.
+// muon translates Muon's settings; most are constants here.
 func (m *megatron) muon(optim string) {
 	if v := m.number("muon-momentum", -1); v >= 0 {
 		m.putNumber(optim+"momentum", v)
@@ -81,7 +81,7 @@ func (m *megatron) muon(optim string) {
 		m.note("--muon-scale-mode %s, --muon-extra-scale-factor %g: the scale is spectral with 0.2 here", mode, factor)
 	}
 	if kind := m.text("muon-coefficient-type", "quintic"); kind != "simple" {
-		m.note("--muon-coefficient-type %s: the coefficients are those of simple here", kind)
+		m.note("--muon-coefficient-type %s: the coefficients here are simple's", kind)
 	}
 	if n := m.number("muon-num-ns-steps", 5); n != 5 {
 		m.note("--muon-num-ns-steps %g: the iteration has 5 steps here", n)

@@ -79,8 +79,8 @@ func (t *verl) processOrder() {
 		t.put("algo.prime.update", "before")
 	case "after", "reverse":
 		t.put("algo.prime.update", "after")
-		t.note("%supdate %s: a step's process rewards are those before its updates here; in verl those of a "+
-			"mini-batch come after the updates of the earlier ones", processModel, order)
+		t.note("%supdate %s: here a step's process rewards come before its updates; in verl a mini-batch's "+
+			"come after the updates of the earlier ones", processModel, order)
 	default:
 		t.note("%supdate %s: the process reward model always learns here", processModel, order)
 	}
@@ -104,7 +104,7 @@ func (t *verl) processWeights() {
 	}
 	t.putText("algo.reference", weights(ref))
 	if t.on(actor+"use_kl_loss", false) {
-		t.note("%suse_kl_loss: the policy has one reference here, and it is that of the process reward model, %s",
+		t.note("%suse_kl_loss: the policy's one reference here is the process reward model's, %s",
 			actor, ref)
 	}
 }

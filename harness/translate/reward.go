@@ -54,7 +54,7 @@ func custom() []string {
 	return []string{"custom_reward_function.", "reward.custom_reward_function."}
 }
 
-// rewardFunction returns the file and the name of the user's reward function; the file is empty if there is none.
+// rewardFunction returns the file and the name of the user's reward function; the file is empty without one.
 func (t *verl) rewardFunction() (path, name string) {
 	name = "compute_score"
 	for _, at := range custom() {
@@ -131,7 +131,7 @@ func (t *verl) manager() string {
 	return name
 }
 
-// arguments returns reward_kwargs of the user's function as JSON; empty if there are none.
+// arguments returns reward_kwargs of the user's function as JSON, or an empty text.
 func (t *verl) arguments() string {
 	tree := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(t.in)) {

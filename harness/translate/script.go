@@ -57,7 +57,7 @@ func readScript(text, name string, set map[string]string, places places, marks b
 	r := newReader(set, places, marks)
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), name)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no shell script: %w", name, err)
+		return nil, fmt.Errorf("%s is not a shell script: %w", name, err)
 	}
 	if r.walkScript(file); r.left && !r.found { // the command may stand where only a caller's variables lead
 		r = newReader(set, places, marks)

@@ -219,7 +219,7 @@ func (t *verl) penalties() {
 	}
 }
 
-// putPenalties translates those of validations, which are those of rollouts unless val_kwargs sets its own.
+// putPenalties translates the penalties of validations, which are the rollouts' unless val_kwargs sets its own.
 func (t *verl) putPenalties(to string) {
 	for _, p := range penalties() {
 		t.putNumber(to+p.name, t.number(rollout+"val_kwargs."+p.name, t.number(rollout+p.name, p.off)))

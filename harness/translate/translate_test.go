@@ -672,7 +672,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	if _, err := From("none.sh", Options{Set: nil}); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file gives no error")
 	}
 }
 
@@ -701,7 +701,7 @@ func TestAdapter(t *testing.T) {
 		{"extra_info is never None", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n" +
 			"    return extra_info.get('bonus', 3) + extra_info['num_turns'] + len(extra_info['rollout_reward_scores'])\n",
 			"", `{"id":"7","response":"x","gold":"x","data_source":"s","extra":null}` + "\n", "5.0", "[extra_info]"},
-		{"a ground truth that is no text", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    return len(ground_truth['target'])\n", "",
+		{"a ground truth in parts", "def mine(data_source, solution_str, ground_truth, extra_info=None):\n    return len(ground_truth['target'])\n", "",
 			`{"id":"7","response":"x","gold":"{}","data_source":"s","extra":{"columns":{"reward_model":{"style":"rule","ground_truth":{"target":["a","b"]}}}}}` +
 				"\n", "2.0", "[reward_model]"},
 		{"reward_kwargs", "def mine(data_source, solution_str, ground_truth, extra_info=None, scale=1, names=None, deep=None):\n" +

@@ -98,7 +98,7 @@ func (t *verl) on(key string, absent bool) bool {
 	return strings.EqualFold(t.text(key, strconv.FormatBool(absent)), "true")
 }
 
-// number returns a setting that is a number; one that is none is noted and counts as absent.
+// number returns a setting that is a number; another is noted and counts as absent.
 func (t *verl) number(key string, absent float64) float64 {
 	text := t.text(key, "")
 	if text == "" {

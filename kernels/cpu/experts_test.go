@@ -28,7 +28,7 @@ func TestModelOperationsRefuseMisuse(t *testing.T) {
 		"no choice": func() {
 			b.Route(list(), f.Slice(0, 0), f.Slice(4, 6), f.Slice(8, 10), kernels.Buffer{}, kernels.Routing{Experts: 2})
 		},
-		"an expert that is none": func() {
+		"an unknown expert": func() {
 			b.RouteBackward(f.Slice(0, 4), f.Slice(4, 6), list(0, 4), f.Slice(6, 8), f.Slice(8, 12), two)
 		},
 		"a shared expert without a logit": func() {

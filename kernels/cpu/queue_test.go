@@ -221,7 +221,7 @@ func TestQueuedSamplingSteps(t *testing.T) {
 			}
 			sequences := 4*threads*strip + r.IntN(40)
 			most := sequences + 200
-			pages := 2 * sequences // one for each, and those of prompts
+			pages := 2 * sequences // one for each, and the prompts'
 			one := newDecoder(t, Options{Threads: 1, Operand: operand}, most, sequences, pages)
 			many := newDecoder(t, Options{Threads: threads, Operand: operand}, most, sequences, pages)
 			one.windows, many.windows = windows, windows
@@ -365,7 +365,7 @@ func TestWhatAttentionWaitsFor(t *testing.T) {
 	}
 }
 
-// What is queued runs before the host looks, before its memory is freed, and before scratch
+// Queued work runs before the host looks, before its memory is freed, and before scratch
 // memory grows.
 func TestQueueRunsInTime(t *testing.T) {
 	const M, K = 150, 64

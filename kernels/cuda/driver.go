@@ -20,7 +20,7 @@ import (
 // minVersion is the version of the oldest driver that loads the kernels: 525, CUDA 12.0.
 const minVersion = 12000
 
-// load opens the driver once. The error is ErrNoDriver if there is none.
+// load opens the driver once. The error is ErrNoDriver without one.
 var load = sync.OnceValue(func() error {
 	var why [256]C.char
 	switch code := C.shim_load(&why[0], C.size_t(len(why))); {

@@ -88,7 +88,7 @@ case $* in
 esac
 `
 
-// `make gpu` says what failed, or what is missing, and writes what it measured.
+// `make gpu` names failed checks and missing tools, and writes its measurements.
 func TestGPU(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

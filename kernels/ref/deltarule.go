@@ -229,7 +229,7 @@ func addColumns[T Float](acc T, terms []T) T {
 	return acc
 }
 
-// unscale turns gradients of scaled queries and keys into those of the mixed rows.
+// unscale turns gradients of scaled queries and keys into gradients of the mixed rows.
 func (b deltaBackward[T]) unscale(M int) {
 	s := b.s
 	if s.Scan {

@@ -106,7 +106,7 @@ func TestAttentionByKeys(t *testing.T) {
 		{name: "risen from -Inf", first: float32(math.Inf(-1)), last: -64, out: 3, m: -64, inv: 1},
 		// A window of 1 hides all but the last.
 		{name: "window", first: 64, last: -4, window: 1, out: 3, m: -4, inv: 1},
-		// What the window hides is no number.
+		// The window hides an infinite value.
 		{name: "hidden", first: 0, last: 0, window: 32, other: float32(math.Inf(1)), out: 34.0 / 32, m: 0, inv: 1.0 / 32},
 	} {
 		s := kernels.AttentionShape{H: 1, K: 1, D: 1, Scale: 1, Window: tt.window}

@@ -24,7 +24,7 @@ func outputGate[T Float](x []T, m, h int, s kernels.AttentionShape) []T {
 	return x[m*(s.Stride()+s.H*s.D)+(2*h+1)*s.D:][:s.D]
 }
 
-// eachUngated calls f with every head of M rows that is no gate: where it lies in qkv [M,Stride] and in
+// eachUngated calls f with every head of M rows except the gates: where it lies in qkv [M,Stride] and in
 // x [M,Stride+H·D].
 func eachUngated(M int, s kernels.AttentionShape, f func(at, from int)) {
 	for m := range M {

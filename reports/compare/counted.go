@@ -60,8 +60,7 @@ func Counted(ctx context.Context, db *store.DB, runs []store.Run) (map[int64][]E
 	return out, nil
 }
 
-// sharedSettings returns the newest scoring settings that all runs share on a suite, ""
-// if there are none.
+// sharedSettings returns the newest scoring settings that all runs share on a suite, or "".
 func sharedSettings(runs []*record, name string) string {
 	times, newest := map[string]int{}, map[string]int64{}
 	for _, r := range runs {

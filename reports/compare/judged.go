@@ -82,7 +82,7 @@ func (c *comparison) judgedOn(m *measured, name string) (*judgedRuns, error) {
 	return j, err
 }
 
-// sharedJudging returns the newest settings of the first run that all runs have; nil if there are none.
+// sharedJudging returns the newest settings of the first run that all runs have, or nil.
 func sharedJudging(runs [][]*recorded.Judgements) *recorded.Judging {
 	for _, x := range runs[0] {
 		if !slices.ContainsFunc(runs, func(list []*recorded.Judgements) bool { return in(list, x.Judging) == nil }) {
@@ -92,7 +92,7 @@ func sharedJudging(runs [][]*recorded.Judgements) *recorded.Judging {
 	return nil
 }
 
-// in finds the newest judgements with given settings; nil if there are none.
+// in finds the newest judgements with given settings, or returns nil.
 func in(list []*recorded.Judgements, how recorded.Judging) *recorded.Judgements {
 	for _, x := range list {
 		if x.Judging == how {
@@ -126,7 +126,7 @@ func (j *judgedRuns) problems() (n int) {
 	return n
 }
 
-// incomparable says why scores cannot be compared; empty if they can, or if there are none.
+// incomparable says why scores cannot be compared; empty if they can, or without scores.
 func (j *judgedRuns) incomparable() string {
 	const advice = "; exp diversity judges all of them"
 	switch {

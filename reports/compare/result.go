@@ -117,7 +117,7 @@ type Suite struct {
 	Curves       []Curve  `json:"curves"`  // pass@k against k, of arms
 }
 
-// Metric returns the metric with that name, nil if there is none.
+// Metric returns the metric with that name, or nil.
 func (s *Suite) Metric(name string) *Metric {
 	for i := range s.Metrics {
 		if s.Metrics[i].Name == name {

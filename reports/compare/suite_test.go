@@ -26,7 +26,7 @@ func TestSuites(t *testing.T) {
 	for _, test := range []struct {
 		o     Options
 		want  string
-		tests int // 4 metrics a suite, one of which is 0 everywhere on test
+		tests int // 4 metrics a suite; one is 0 everywhere on test
 	}{
 		{Options{}, "countdown/test countdown/val", 7},
 		{Options{Suites: []string{"val"}}, "countdown/val", 4},

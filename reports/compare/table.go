@@ -33,8 +33,8 @@ type panel struct {
 	starts   [][][]float64 // [arms][evaluations before training][problems with a value]
 }
 
-// tableOf collects a suite's scores. It has no panels if there are no per-problem scores,
-// or only one cluster, which says nothing about others.
+// tableOf collects a suite's scores. The table has no panels without per-problem scores,
+// or with only one cluster, which says nothing about others.
 func (c *comparison) tableOf(m *measured, ks []int) (*table, error) {
 	t := &table{}
 	if m.scores == nil {

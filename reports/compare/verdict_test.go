@@ -21,12 +21,12 @@ func TestVerdict(t *testing.T) {
 		direction string
 		want      Verdict
 	}{
-		{"more of what is good", pair(0.1, 0.05, 0.15, 0.01, 0.04), "up", Better},
-		{"less of what is good", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "up", Worse},
-		{"more of what is bad", pair(0.1, 0.05, 0.15, 0.01, 0.04), "down", Worse},
-		{"less of what is bad", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "down", Better},
-		{"more of what is neither", pair(0.1, 0.05, 0.15, 0.01, 0.04), "", Higher},
-		{"less of what is neither", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "", Lower},
+		{"more of a good thing", pair(0.1, 0.05, 0.15, 0.01, 0.04), "up", Better},
+		{"less of a good thing", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "up", Worse},
+		{"more of a bad thing", pair(0.1, 0.05, 0.15, 0.01, 0.04), "down", Worse},
+		{"less of a bad thing", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "down", Better},
+		{"more of a neutral thing", pair(0.1, 0.05, 0.15, 0.01, 0.04), "", Higher},
+		{"less of a neutral thing", pair(-0.1, -0.15, -0.05, 0.01, 0.04), "", Lower},
 		{"p at alpha", pair(0.1, 0.05, 0.15, 0.05, 0.04), "up", Better},
 		{"p above alpha", pair(0.1, 0.05, 0.15, 0.051, 0.04), "up", Underpowered},
 		{"the interval holds zero", pair(0.04, -0.01, 0.09, 0.01, 0.04), "up", NoDifference},

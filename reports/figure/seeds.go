@@ -135,8 +135,8 @@ type bander struct {
 	quantile map[int]float64 // of Student's t, by n
 }
 
-// interval is the mean of ys, NaN if there are none, and its band, NaN if there
-// are fewer than two.
+// interval is the mean of ys, NaN without any, and its band, NaN for fewer than
+// two.
 func (b *bander) interval(ys []float64) (mean, lo, hi float64) {
 	switch len(ys) {
 	case 0:

@@ -66,7 +66,7 @@ func TestBrowserPages(t *testing.T) {
 		for _, width := range []int{1280, 400} {
 			for _, dark := range []bool{false, true} {
 				if os.Getenv("EXP_PICTURES") == "" && dark != (width < 600) {
-					continue // half of them find what is wrong
+					continue // half of them find the faults
 				}
 				p.resize(width, 800, dark)
 				p.load(origin + page.path)
@@ -199,7 +199,7 @@ func TestBrowserWithoutScript(t *testing.T) {
 	all := strings.Join(names, "\n")
 	for _, want := range []string{"flow#0", "Line chart of", "Sampling", "countdown/test", "Skip to the content"} {
 		if !strings.Contains(all, want) {
-			t.Errorf("no %q in what is read aloud", want)
+			t.Errorf("a screen reader does not read %q", want)
 		}
 	}
 	p.check(origin)

@@ -37,7 +37,7 @@ type reply struct {
 	} `json:"error"`
 }
 
-// startChromium starts the browser, or skips the test if there is none.
+// startChromium starts the browser, or skips the test without one.
 func startChromium(t *testing.T) *chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

@@ -37,7 +37,7 @@ type completionsBody struct {
 	Values  url.Values // of the form
 	Rows    []completionRow
 	Later   string
-	None    string // why there are none
+	None    string // why the page has none
 	Problem string // of the form's values
 }
 
@@ -301,7 +301,7 @@ func disputed(list []grader) bool {
 	return says("right") && says("wrong")
 }
 
-// finite formats a number, "" if there is none.
+// finite formats a number; "" for NaN.
 func finite(v float64, digits int) string {
 	if math.IsNaN(v) {
 		return ""

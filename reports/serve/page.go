@@ -174,7 +174,7 @@ func badRequest(format string, args ...any) error {
 
 func (s *Server) nowhere(context.Context, *http.Request) (page, error) {
 	return page{Title: "Not found", Use: "notice", Status: http.StatusNotFound,
-		Body: notice{Text: "There is no such page."}}, nil
+		Body: notice{Text: "This page does not exist."}}, nil
 }
 
 func (s *Server) helpPage(context.Context, *http.Request) (page, error) {
@@ -197,7 +197,7 @@ func contentType(name string) string {
 func (s *Server) sendFile(w http.ResponseWriter, r *http.Request) {
 	f, ok := s.files[r.PathValue("file")]
 	if !ok {
-		refuse(w, http.StatusNotFound, "There is no such file.")
+		refuse(w, http.StatusNotFound, "This file does not exist.")
 		return
 	}
 	w.Header().Set("Content-Type", f.kind)

@@ -237,7 +237,7 @@ func TestListeners(t *testing.T) {
 		leave()
 	}
 	if ch, _ := c.listen(); ch == nil {
-		t.Error("there is no room after all have left")
+		t.Error("no room after all have left")
 	}
 }
 

@@ -170,11 +170,11 @@ func TestPages(t *testing.T) {
 func TestErrors(t *testing.T) {
 	s := newSite(t, two(t))
 	for path, want := range map[string]string{
-		"/nosuch":                             "404 There is no such page",
+		"/nosuch":                             "404 This page does not exist",
 		"/run/nosuch":                         "404 no run matches",
 		"/run/..%2f..%2fexp.db":               "404 no run matches",
-		"/assets/..%2fserver.go":              "404 There is no such file",
-		"/assets/page.tmpl":                   "404 There is no such file",
+		"/assets/..%2fserver.go":              "404 This file does not exist",
+		"/assets/page.tmpl":                   "404 This file does not exist",
 		"/curves?sel=nosuch":                  "404 no run matches",
 		"/curves?sel=seed+%3D+99":             "404 selects no runs",
 		"/curves?sel=seed+%3D":                "400 column 7",
@@ -184,7 +184,7 @@ func TestErrors(t *testing.T) {
 		"/points?sel=flow&metric=a&from=-1":   "400 it is a step",
 		"/report":                             "400 a report needs runs",
 		"/compare?sel=broken&sel=flow":        "400 no complete run",
-		"/run/" + s.idOf("flow", 0) + "/nope": "404 There is no such page",
+		"/run/" + s.idOf("flow", 0) + "/nope": "404 This page does not exist",
 	} {
 		answer, body := s.do("GET", path, nil)
 		code, text, _ := strings.Cut(want, " ")

@@ -59,7 +59,7 @@ func (s *Server) stageCurves(ctx context.Context, run store.Run) ([]recorded.Sta
 }
 
 // stageMetrics lists the metrics that stages before training recorded, of the first run of each arm: the seeds of an
-// arm share them. A curve that cannot be read has none; the page of its run says what is missing.
+// arm share them. A curve that cannot be read has none; the page of its run says why.
 func (s *Server) stageMetrics(ctx context.Context, arms []arm) (names []string, err error) {
 	for _, a := range arms {
 		found, err := s.stageCurves(ctx, a.Runs[0])

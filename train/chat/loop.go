@@ -114,13 +114,13 @@ func (l *loopValue) attr(st *state, name string) (Value, error) {
 		return Bool(v == nil), err
 	case "previtem":
 		if l.index0 == 0 {
-			return &undefined{hint: "there is no previous item"}, nil
+			return &undefined{hint: "the first item has no previous item"}, nil
 		}
 		return l.before, nil
 	case "nextitem":
 		v, err := l.peek()
 		if v == nil && err == nil {
-			return &undefined{hint: "there is no next item"}, nil
+			return &undefined{hint: "the last item has no next item"}, nil
 		}
 		return v, err
 	case "cycle":

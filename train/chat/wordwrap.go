@@ -100,7 +100,7 @@ func (w wrapper) breakAt(word []rune, room int) int {
 	return room
 }
 
-// chunks cuts a line into what is not broken unless it is longer than a line: white space and words, or parts of
+// chunks cuts a line into pieces that are broken only if longer than a line: white space and words, or parts of
 // words.
 func (w wrapper) chunks(line []rune) [][]rune {
 	var chunks [][]rune

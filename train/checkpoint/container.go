@@ -23,7 +23,7 @@ type Container struct {
 	Kind string // the format: "safetensors", "torch", "verl FSDP", "Megatron", "torch DCP"
 	// Ranks is how many ranks wrote it; 0 if it is not of several.
 	Ranks int
-	// Texts is the folder with config.json and the tokenizer; empty if there is none.
+	// Texts is the folder with config.json and the tokenizer; empty without one.
 	Texts string
 
 	// Vocab is the number of tokens, for a checkpoint of Megatron without config.json whose

@@ -225,7 +225,7 @@ func TestLoadForeignNames(t *testing.T) {
 		t.Errorf("got %v, want an *Error about transformer.wte.weight with a hint", err)
 	}
 	if _, err := OpenTextFolder(dir); err == nil {
-		t.Error("a text model where there is none: no error")
+		t.Error("no error for a folder without a text model")
 	}
 }
 

@@ -149,7 +149,7 @@ type edge struct {
 	strict bool
 }
 
-// parts returns what is before and behind the point of a bound.
+// parts returns the digits before and behind the point of a bound.
 func parts(b bound) (*big.Int, *edge) {
 	whole, rest, _ := strings.Cut(b.value.FloatString(mostDigits), ".")
 	n, _ := new(big.Int).SetString(whole, 10)

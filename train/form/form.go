@@ -33,7 +33,7 @@ type Spec struct {
 	Thoughts string
 }
 
-// Error says what is wrong with a Spec.
+// Error says why a Spec is refused.
 type Error struct {
 	Part string // "regex", "choice", "json" or "tools"
 	Err  error
@@ -46,7 +46,7 @@ func (e *Error) Unwrap() error { return e.Err }
 type Form struct {
 	vocab *Vocabulary
 	g     *grammar
-	class [256]uint8 // of bytes: the whole grammar treats those of one class alike
+	class [256]uint8 // of bytes: the whole grammar treats the bytes of a class alike
 	bytes []byte     // by class: one of its bytes
 	marks map[int32][]byte
 

@@ -31,7 +31,7 @@ func readRegex(pattern string, ends side, char func(lo, hi rune) expr) (expr, er
 	return regexReader{char}.read(re, ends, ends)
 }
 
-// side says what is on a side of a part of an expression.
+// side says what borders a part of an expression on one side.
 type side int
 
 const (

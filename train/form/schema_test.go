@@ -220,7 +220,7 @@ func decoded(t testing.TB, text string) (v any) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil || !json.Valid([]byte(text)) {
-		t.Fatalf("%s is no JSON: %v", text, err)
+		t.Fatalf("%s is not JSON: %v", text, err)
 	}
 	return v
 }

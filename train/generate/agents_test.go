@@ -209,7 +209,7 @@ func TestAgentsLeave(t *testing.T) {
 	reqs := problems(requests(rand.New(rand.NewPCG(8, 8)), 3, 2, 25))
 	sample(t, e, reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 5, Agent: impatient{playing(player{turns: 1, episodes: 2})}})
 	if n := e.Stats().SampledTokens; n > 6*3000 {
-		t.Errorf("%d tokens were sampled, most of which nobody waited for", n)
+		t.Errorf("%d tokens were sampled; nobody waited for most of them", n)
 	}
 }
 

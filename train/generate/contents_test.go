@@ -46,7 +46,7 @@ func (c *contents) took(s *schedule) error {
 		text := c.hash(int32(id))
 		for i, h := range text {
 			if c.text[id*size+i] != h {
-				return fmt.Errorf("place %d of page %d does not hold what is looked for there", i, id)
+				return fmt.Errorf("place %d of page %d holds other contents than its hash says", i, id)
 			}
 		}
 	}

@@ -443,7 +443,7 @@ func TestPagesThatAppear(t *testing.T) {
 	}
 }
 
-// BenchmarkConversation measures a conversation of 8 turns, each of which adds 100 tokens and draws 50, on the shape of
+// BenchmarkConversation measures a conversation of 8 turns, each adding 100 tokens and drawing 50, on the shape of
 // Qwen2.5-0.5B with random weights: turn by turn after one whose cache keeps nothing. It takes 6 GB, and is skipped
 // without EXP_TEST_ALL.
 func BenchmarkConversation(b *testing.B) {

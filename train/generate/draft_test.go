@@ -265,7 +265,7 @@ func TestRidge(t *testing.T) {
 	}
 }
 
-// What is counted decides after a while, and fades.
+// Counts decide after a while, and fade.
 func TestRates(t *testing.T) {
 	var r rate
 	if got := r.of(2); got != 0.5 {

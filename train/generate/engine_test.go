@@ -146,8 +146,8 @@ func trainerLogProbs(t testing.TB, be kernels.Backend, m *model.Model, reqs []ro
 
 // TestSamplerEqualsTrainer is the equality that carries the project: for any
 // batch, any split into micro-batches, any number of threads and any sizing of the
-// sampler, the log-probs recorded by the sampler equal the ones of the trainer's
-// forward pass, bit for bit.
+// sampler, the log-probs recorded by the sampler equal the log-probs of the
+// trainer's forward pass, bit for bit.
 func TestSamplerEqualsTrainer(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

@@ -38,12 +38,12 @@ type Ask struct {
 	Done func()
 
 	Scores  [][]Score // [K][T], before Drew and Ended are told
-	Prompts []Score   // [P], the first of which is empty; before the first token
+	Prompts []Score   // [P], the first is empty; before the first token
 	Found   int       // tokens of the prompt that were in the cache already; before the first token
 	left    int       // completions that have not ended
 }
 
-// Score is the log-prob of a token under the model, at temperature 1, next to those of the likeliest ones.
+// Score is the log-prob of a token under the model, at temperature 1, with the log-probs of the likeliest ones.
 type Score struct {
 	Token   int32
 	LogProb float32
@@ -314,7 +314,7 @@ func (f *feed) took(draws []draw, out drawn) {
 	f.rows, f.index, f.target = f.rows[:0], f.index[:0], f.target[:0]
 }
 
-// endsOf returns the tokens that end a completion: those of the vocabulary, and further ones.
+// endsOf returns the tokens that end a completion: the vocabulary's, and further ones.
 func (f *feed) endsOf(q *sequence, end []int32) (vocabulary, own []int32) {
 	a := f.asks[q.req]
 	if a.IgnoreEnds {

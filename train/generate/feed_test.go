@@ -72,7 +72,7 @@ func TestServe(t *testing.T) {
 		if !reflect.DeepEqual(got[i], want) {
 			t.Errorf("request %d: %+v, alone %+v", i, got[i], want)
 		}
-		if list[i].Scored && slices.Contains([]int{0, 1, 3}, i%len(params)) { // temperature 1, or 0, whose log-probs are those of 1
+		if list[i].Scored && slices.Contains([]int{0, 1, 3}, i%len(params)) { // temperature 1, or 0, which has 1's log-probs
 			checkScores(t, list[i], want)
 		}
 		if !list[i].Prompted {

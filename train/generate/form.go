@@ -8,8 +8,9 @@ import (
 )
 
 // A completion with a form draws only tokens that its form allows; rollout.Form says what that changes. Where the form
-// allows the text to end, tokens without a text that end completions are allowed, too. If there are none, a completion
-// ends by itself once its form allows no more text. Of drafts, the part is computed that the form allows.
+// allows the text to end, tokens without a text that end completions are allowed, too. If the vocabulary has none, a
+// completion ends by itself once its form allows no more text. The engine computes the part of a draft that the form
+// allows.
 
 // restrict notes which tokens the draws may take, if some have forms.
 func (b *stepBuilder) restrict(s *schedule) {

@@ -94,7 +94,7 @@ func TestStepsEndBetweenImages(t *testing.T) {
 		t.Error(d)
 	}
 	if rows := e.opt.StepRows; rows <= 34 || rows >= 54 {
-		t.Errorf("steps of %d rows, the first of which would not end within the second image", rows)
+		t.Errorf("steps of %d rows; the first would not end within the second image", rows)
 	}
 }
 

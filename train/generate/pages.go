@@ -89,8 +89,8 @@ func (p *pagePool) idle(pages []int32) (n int) {
 	return n
 }
 
-// seek appends to list the findable pages that hold the first tokens, as far as they fill pages, behind a page of
-// which all tokens before are known; firstPage if there are none.
+// seek appends to list the findable pages that hold the first tokens, as far as they fill pages. before is the page
+// before them; firstPage: none.
 func (p *pagePool) seek(list []int32, before int32, tokens []int32) []int32 {
 	for len(tokens) >= p.size {
 		page, ok := p.prefixes.find(before, tokens[:p.size])
@@ -131,7 +131,7 @@ func before(pages []int32, i int) int32 {
 
 // pageQueue lists pages in order, none of them twice.
 type pageQueue struct {
-	next, prev []int32 // by page; behind all pages, those of both ends
+	next, prev []int32 // by page; the entry behind all pages holds the ends
 	len        int
 }
 

@@ -106,6 +106,6 @@ func (s *schedule) keep(q *sequence) {
 	for _, d := range q.drawn {
 		s.known = append(s.known, d.id)
 	}
-	// The last token has no keys and values yet. Behind it are those of drafts, if any.
+	// The last token has no keys and values yet. The keys and values behind it belong to drafts.
 	s.e.pages.publish(q.pages, s.known, 0, (len(s.known)-1)/s.e.opt.PageTokens)
 }

@@ -115,7 +115,7 @@ func TestPrefixOutlivesItsHolders(t *testing.T) {
 			t.Errorf("%d prompt tokens computed, %d found, want %d and %d", computed, found, 47+4*15, 4*32)
 		}
 		if n := len(e.pages.prefixes.pages); n != 2 { // nobody goes on with what was drawn
-			t.Errorf("%d pages can be found, want those of the common prefix", n)
+			t.Errorf("%d pages can be found, want the common prefix's", n)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestPagesKeepTheirPlaces(t *testing.T) {
 	pr := &prompt{tokens: tokens, again: &sequence{}, pages: []int32{chain[0], e.pages.take()}, done: 16, state: noState}
 	s := newSchedule(e, []rollout.Request{{Prompt: tokens}}, rollout.Params{})
 	if !s.give(pr) {
-		t.Fatal("there are no pages")
+		t.Fatal("no pages")
 	}
 	s.adopt(pr)
 	if !slices.Equal(pr.pages, chain) || pr.done != 64 || e.pages.available() != e.opt.pages()-4 || e.pages.check() != nil {

@@ -215,9 +215,9 @@ func (s *schedule) release(pr *prompt) {
 	pr.pages, pr.done, pr.found, pr.admitted = pr.pages[:0], 0, 0, false
 }
 
-// extend gives each running completion the page of its next token. If there is none left, the last
-// prompt with pages gives them back, and when there is no such prompt, the completion that is last in
-// order.
+// extend gives each running completion the page of its next token. If none is left, the last
+// prompt with pages gives them back, and if no prompt has any, the completion that is last in order
+// does.
 func (s *schedule) extend() {
 	for i := 0; i < len(s.running); {
 		q := s.running[i]

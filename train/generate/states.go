@@ -3,7 +3,7 @@ package generate
 import "exp/train/model"
 
 // statePool hands out the slots of the states of linear attention. Each prompt with pages and each
-// completion that runs or waits for a reply has one; without such layers there are no slots. Unlike pages,
+// completion that runs or waits for a reply has one; models without such layers have no slots. Unlike pages,
 // slots are not shared: a completion starts with a copy of its prompt's state, the last one with the state
 // itself.
 type statePool struct {

@@ -137,7 +137,7 @@ func (pr *prompt) place() model.Place {
 	return model.Place{at, at, at}
 }
 
-// adjust notes how the logits of each draw change, if those of any do.
+// adjust notes how the logits of each draw change, if any do.
 func (b *stepBuilder) adjust(s *schedule) {
 	if len(b.draws) == 0 || s.given == nil && !slices.ContainsFunc(s.running,
 		func(q *sequence) bool { return adjusts(s.params(q.req)) }) {

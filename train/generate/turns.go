@@ -102,7 +102,7 @@ func (s *schedule) ends(q *sequence, id int32) bool {
 	return slices.Contains(vocabulary, id) || slices.Contains(own, id)
 }
 
-// endsOf returns the tokens that end q: those of the vocabulary, and further ones.
+// endsOf returns the tokens that end q: the vocabulary's, and further ones.
 func (s *schedule) endsOf(q *sequence) (vocabulary, own []int32) {
 	if s.feed != nil {
 		return s.feed.endsOf(q, s.e.end)

@@ -112,7 +112,7 @@ func TestAdaptedTowerGradients(t *testing.T) {
 	}
 }
 
-// Adapters on a tower are parameters of the model behind those of the language model, which do not move for them, and
+// Adapters on a tower are parameters of the model behind the language model's, which do not move for them, and
 // a model with its own tower folds them in.
 func TestAdaptersOnTowers(t *testing.T) {
 	c, be := withTower(variants["qwen2.5-vl"]), ref.New[float32]()

@@ -6,8 +6,8 @@ import (
 	"exp/kernels"
 )
 
-// adjustRoom is where a step's adjustments of logits go on the device, those of some rows at a time. It allocates
-// nothing before the first and little then: most samplers never need it.
+// adjustRoom is where a step's adjustments of logits go on the device, some rows at a time. It allocates nothing
+// before the first and little then: most samplers never need it.
 type adjustRoom struct {
 	ids, before, factor, after kernels.Buffer
 	parts                      []adjustPart // of a step: copies read them until its end

@@ -168,7 +168,7 @@ func (m *Model) ffnBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels
 	m.enterBackward(ws, dx, dNorm, a.x1, y.norm2, a.rstd2, blocks)
 }
 
-// blockBackward sets dNorm, the gradient of what a dense feed-forward block reads, from dout, that of its result.
+// blockBackward sets dNorm, the gradient of a dense feed-forward block's input, from dout, its result's gradient.
 func (m *Model) blockBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	c, be := m.Config, m.be
 	switch {
@@ -231,8 +231,8 @@ func (m *Model) normHeadsBackward(y *layer, a *acts, dqkv, blocks kernels.Buffer
 	m.normBackward(dqkv, dqkv, a.raw, y.kNorm, a.kRstd, blocks, c.keyNorm(), true)
 }
 
-// headsOfAttentionBackward sets dNorm, the gradient of the layer's normed input, from dout, that of the
-// output projection's result.
+// headsOfAttentionBackward sets dNorm, the gradient of the layer's normed input, from dout, the gradient
+// of the output projection's result.
 func (m *Model) headsOfAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	c, be, n := y.own, m.be, ws.n
 	dAtt, dqkv := ws.dAtt.Slice(0, n*c.Heads*c.Head), ws.dqkv.Slice(0, n*c.QKV())

@@ -20,8 +20,8 @@ func (m *Model) branch(y *layer, a *acts, x0, out, t kernels.Buffer) {
 	m.addTo(a.x1, x0, out)
 }
 
-// branchBackward takes the gradient of what the feed-forward block reads, which ws.dBranch has, back through its norm
-// into dx, or adds it to dNorm, that of what attention reads, where they share a norm.
+// branchBackward takes the gradient of the feed-forward block's input, which ws.dBranch has, back through its norm
+// into dx, or adds it to dNorm, the gradient of attention's input, where they share a norm.
 func (m *Model) branchBackward(ws *Workspace, y *layer, a *acts, x0, dx, dNorm, blocks kernels.Buffer) {
 	if m.Config.Branches == InTurn {
 		return

@@ -14,7 +14,7 @@ type Cutter interface {
 	Part() (rank, size int)
 	// CutLen returns the lengths of a rank's packed copies as PackedLen does of whole ones.
 	CutLen(out, in int) (packed, packedT int)
-	// OutputLen returns those of the output projection, of which each rank has a copy of all rows.
+	// OutputLen returns the lengths of the output projection's copies; each rank has a copy of all rows.
 	OutputLen(out, in int) (packed, packedT int)
 	// AddRows adds row m of dout [M,C] to row ids[m] of dtable, which is whole on every rank.
 	AddRows(dtable, dout, ids kernels.Buffer, C int)

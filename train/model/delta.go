@@ -112,7 +112,7 @@ type convWeight struct {
 	rows int
 }
 
-// convWeights returns those of a layer, which follow one another.
+// convWeights returns a layer's convolution weights, which follow one another.
 func (c Config) convWeights() []convWeight {
 	d := c.Delta
 	switch {
@@ -143,8 +143,8 @@ func (b *binder) delta(l int) *delta {
 	return y
 }
 
-// deltaInitial sets out to the initial values of a tensor of linear attention that is no weight of a linear
-// map, and reports whether it is one.
+// deltaInitial sets out to the initial values of a tensor of linear attention, except the weights of linear
+// maps, and reports whether t is such a tensor.
 func deltaInitial(out []float32, t Tensor, c Config, seed uint64) bool {
 	p, name, ok := strings.Cut(strings.TrimPrefix(t.Name, "model.layers."), ".")
 	name, inside := strings.CutPrefix(name, c.deltaPrefix(""))
@@ -299,7 +299,7 @@ func (c Config) WidestFloats() int { return max(c.Width, c.kva(), c.Latent.Query
 // one layer.
 type layerParts struct{ attention, linear, feeds, both bool }
 
-// parts returns the kinds that the model has, partsOf that of layer l.
+// parts returns the kinds that the model has, partsOf layer l's.
 func (c Config) parts() layerParts {
 	return layerParts{c.attentionLayers() > 0, c.hasLinear(), c.some(c.feeds), c.hasBoth()}
 }
@@ -374,7 +374,7 @@ func (a *deltaActs) joined(s kernels.DeltaShape) kernels.Buffer {
 	return a.normed
 }
 
-// joined returns what the output projection reads; of a layer with both kinds of attention, that of the plain one.
+// joined returns the output projection's input; of a layer with both kinds of attention, the plain one's.
 func (a *acts) joined(c Config, y *layer) kernels.Buffer {
 	switch {
 	case y.delta != nil && !c.Parallel:
@@ -422,8 +422,8 @@ func (m *Model) scaleWrites(gates, t kernels.Buffer, by float64) {
 	}
 }
 
-// linearAttentionBackward sets dNorm, the gradient of a.n1, from dout, that of the output projection's
-// result.
+// linearAttentionBackward sets dNorm, the gradient of a.n1, from dout, the gradient of the output
+// projection's result.
 func (m *Model) linearAttentionBackward(ws *Workspace, y *layer, a *acts, dNorm, dout, blocks kernels.Buffer) {
 	be, s, d, n := m.be, m.Config.Delta, &a.delta, ws.n
 	dOut, dx := ws.dAtt.Slice(0, n*s.Out()), ws.dProjected.Slice(0, n*s.Stride())

@@ -161,7 +161,7 @@ func TestDeltaInitial(t *testing.T) {
 	}
 }
 
-// Those of OLMo Hybrid have names of their own, and time steps from 0.001 to 0.1.
+// Initial values of OLMo Hybrid have names of their own, and time steps from 0.001 to 0.1.
 func TestOlmoHybridInitial(t *testing.T) {
 	be := ref.New[float64]()
 	m, err := New(be, variants["olmo-hybrid"], Heads{LM: true}, false)
@@ -192,7 +192,7 @@ func TestOlmoHybridInitial(t *testing.T) {
 	}
 }
 
-// Those of Mamba-2 are, too: A is 1, 2, 3 and so on.
+// Initial values of Mamba-2: A is 1, 2, 3 and so on.
 func TestScanInitial(t *testing.T) {
 	be := ref.New[float64]()
 	m, err := New(be, variants["granite hybrid"], Heads{LM: true}, false)

@@ -173,9 +173,9 @@ func (g *mixtureGrads) alloc(c Config, M int, f, o func(n int) kernels.Buffer) {
 	g.t = f(M * c.Width)
 }
 
-// backward sets dx [M,C] to the gradient of forward's x and dRouted to that of routed, or adds the second to dx if
-// dRouted is empty, and adds to the parameters'
-// gradients. blocks are the gradient blocks of the rows, on the host and on the device.
+// backward sets dx [M,C] to the gradient of forward's x and dRouted to routed's, or adds the second to dx if dRouted
+// is empty, and adds to the parameters' gradients. blocks are the gradient blocks of the rows, on the host and on the
+// device.
 func (y *mixture) backward(be kernels.Backend, c Config, a *mixtureActs, g *mixtureGrads, dx, dRouted, dout, x,
 	routed, blocks kernels.Buffer, hostBlocks []int32, scales []float32) {
 	r, C, F := c.routing(), c.Width, c.Experts.FFN

@@ -17,7 +17,7 @@ import (
 
 // Global describes the heads of layers without a window, if they have a size of their own.
 type Global struct {
-	Head, KVHeads int  // 0: those of the layers with a window
+	Head, KVHeads int  // 0: as in the layers with a window
 	KeyValues     bool // they have no v_proj: the keys, before their norm, are the values, too
 }
 
@@ -76,7 +76,7 @@ func (c Config) most(f func(c Config) int) (n int) {
 // keyValues reports whether keys are values, of a configuration of one kind.
 func (c Config) keyValues() bool { return c.Global.KeyValues && c.Global.Head == 0 }
 
-// HeadsWidth returns the channels of all query heads; of two kinds, those of the wider one.
+// HeadsWidth returns the channels of all query heads; of two kinds, the wider one's.
 func (c Config) HeadsWidth() int {
 	return c.most(func(c Config) int { return int(c.Heads * c.Head) })
 }
@@ -127,7 +127,7 @@ const (
 	expertScalePart = "per_expert_scale"
 )
 
-// isScale reports whether a vector multiplies at first by 1, but is no norm by name.
+// isScale reports whether a vector multiplies at first by 1, but is not a norm by name.
 func (t Tensor) isScale() bool {
 	for _, part := range []string{layerScalarPart, expertScalePart, "router.scale", "layernorm_1.weight",
 		"layernorm_2.weight"} {
@@ -218,8 +218,8 @@ func (m *Model) expertsBeside(y *layer, a *acts, low *LowRank, t kernels.Buffer)
 	be.Add(a.rawF, t)
 }
 
-// besideBackward takes dout, the gradient of that sum, back: it adds to dx, the gradient of a.x1, what goes through
-// the experts, and sets dNorm to that of what the block reads.
+// besideBackward takes dout, the gradient of that sum, back: it adds the experts' part to dx, the gradient of a.x1,
+// and sets dNorm to the gradient of the block's input.
 func (m *Model) besideBackward(ws *Workspace, y *layer, a *acts, dx, dNorm, dout, blocks kernels.Buffer) {
 	c, s, b := m.Config, m.Config.norm(), &a.beside
 	d, dRouter := ws.dBeside[0].Slice(0, dout.Len()), ws.dBeside[1].Slice(0, dout.Len())
@@ -249,8 +249,8 @@ func (m *Model) expandKeys(c Config, a *acts) {
 	be.AddColumns(a.qkv, k, keys, c.QKV(), before+keys, 1)
 }
 
-// joinKeys sets dProjected, the gradient of queries and keys, from that of queries, keys and values. a.raw is
-// scratch.
+// joinKeys sets dProjected, the gradient of queries and keys, from dqkv, the gradient of queries, keys and values.
+// a.raw is scratch.
 func (m *Model) joinKeys(c Config, a *acts, dProjected, dqkv kernels.Buffer) {
 	be, keys, before := m.be, c.KVHeads*c.Head, c.Heads*c.Head
 	v := a.raw.Slice(0, a.raw.Len()/c.QKV()*keys)

@@ -52,7 +52,7 @@ func (c Config) validateLatent() (errs []error) {
 			"norm_eps %g", x.QueryRank, x.Nope, x.Rope, x.Value, x.NormEps)
 	}
 	if c.Head != x.Nope+x.Rope || c.Rotary != x.Rope || c.KVHeads != c.Heads {
-		bad("heads of latent attention have %d channels, of which %d are rotated, and keys of their own; not %d, %d, "+
+		bad("heads of latent attention have %d channels, %d of them rotated, and keys of their own; not %d, %d, "+
 			"and %d for %d", x.Nope+x.Rope, x.Rope, c.Head, c.Rotary, c.KVHeads, c.Heads)
 	}
 	if c.QKVBias || c.OutBias || c.QKNorm || c.Fused || c.OutputGate || c.hasLinear() || c.Sinks ||
@@ -191,7 +191,7 @@ func (g *latentGrads) alloc(c Config, N int, f, o func(n int) kernels.Buffer) {
 	}
 }
 
-// latentBackward sets dNorm, the gradient of the layer's normed input, from dqkv, that of rows before rotation.
+// latentBackward sets dNorm, the gradient of the layer's normed input, from dqkv, the gradient before rotation.
 func (m *Model) latentBackward(ws *Workspace, y *layer, a *acts, dNorm, dqkv, blocks kernels.Buffer) {
 	c, be, n, x, t, g := m.Config, m.be, ws.n, m.Config.Latent, &a.latent, &ws.latentGrads
 	dq, dkvb, dr := g.q.Slice(0, t.q.Len()), g.kvb.Slice(0, t.kvb.Len()), g.r.Slice(0, t.r.Len())

@@ -91,7 +91,8 @@ func (m *Model) layerNorm(out, stats, x kernels.Buffer, w norm, t kernels.Buffer
 	}
 }
 
-// layerNormBackward sets dx, which is not dout, and adds to the gradients of w. What is frozen has its in m.unread.
+// layerNormBackward sets dx, which is not dout, and adds to the gradients of w. Frozen weights have theirs in
+// m.unread.
 func (m *Model) layerNormBackward(dx, dout, x kernels.Buffer, w norm, stats, blocks kernels.Buffer) {
 	C := m.Config.Width
 	if w.d.Empty() {
@@ -109,7 +110,7 @@ func (c Config) validateLayerNorm() (errs []error) {
 	switch c.Norm {
 	case RMSNorm, LayerNorm, WeightLayerNorm, PlainLayerNorm:
 	default:
-		bad("%q is no kind of norm", string(c.Norm))
+		bad("%q is not a kind of norm", string(c.Norm))
 	}
 	switch c.Branches {
 	case InTurn, TwoNorms, OneNorm:

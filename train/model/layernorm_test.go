@@ -87,7 +87,7 @@ func TestLayerNormRefuses(t *testing.T) {
 		want   string
 	}{
 		{func(c *Config) {}, ""},
-		{func(c *Config) { c.Norm = "batch" }, `"batch" is no kind of norm`},
+		{func(c *Config) { c.Norm = "batch" }, `"batch" is not a kind of norm`},
 		{func(c *Config) { c.Branches = "three" }, `cannot join the residual stream as "three"`},
 		{func(c *Config) { c.QKNorm = true }, "LayerNorm, blocks side by side and learned positions go with plain attention"},
 		{func(c *Config) { c.PostNorms = true }, "without norms after them"},

@@ -6,7 +6,7 @@ import (
 	"exp/kernels"
 )
 
-// maskRoom is where a step's masks of tokens go on the device, those of rows that are drawn together at a time. Like
+// maskRoom is where a step's masks of tokens go on the device, at a time the rows that are drawn together. Like
 // adjustRoom, it allocates nothing before the first.
 type maskRoom struct {
 	words kernels.Buffer

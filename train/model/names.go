@@ -80,8 +80,8 @@ func (c Config) feedForwardMaps() (gate, up, down string) {
 	return gate, up, down
 }
 
-// sparseNames returns how the names of a sparse layer's experts begin, and those of its router, of the shared
-// expert's tensors, if that has no gate, and of the bias that chooses experts.
+// sparseNames returns how names in a sparse layer begin: of its experts, its router, the shared expert's tensors,
+// if that has no gate, and the bias that chooses experts.
 func (c Config) sparseNames(p string) (experts, router, shared, correction string) {
 	names := c.Experts.names()
 	begin, _, _, _ := c.FeedForwardNames(p)

@@ -118,7 +118,7 @@ func (x *layout) tables(c Config) {
 	x.one(layerTableNorm, c.PerLayer)
 }
 
-// perLayer adds those of layer l.
+// perLayer adds the tensors of layer l that read its embeddings.
 func (x *layout) perLayer(c Config, l int, s layerLinears) {
 	if c.PerLayer == 0 {
 		return
@@ -213,7 +213,7 @@ func (m *Model) embedLayers(a tableActs, x, ids kernels.Buffer) {
 	m.multiply(a.rows, W, math.Sqrt(0.5))
 }
 
-// embedLayersBackward takes d [N,L·P], the gradient of those embeddings, back to the parameters and adds that of x
+// embedLayersBackward takes d [N,L·P], the gradient of those embeddings, back to the parameters and adds x's gradient
 // to dx. It overwrites a.normed and a.rows.
 func (m *Model) embedLayersBackward(a tableActs, d, dx, x, ids, dIn, blocks kernels.Buffer) {
 	c, be, t := m.Config, m.be, &m.tables
@@ -229,7 +229,7 @@ func (m *Model) embedLayersBackward(a tableActs, d, dx, x, ids, dIn, blocks kern
 
 // perLayerActs are the activations of a layer that reads its embeddings, for N rows.
 type perLayerActs struct {
-	x, y       kernels.Buffer // [N,C] floats: the residual stream before, and what is added before its norm
+	x, y       kernels.Buffer // [N,C] floats: the residual stream before, and the part to add before its norm
 	rstd       kernels.Buffer // [N]
 	g, act, gu kernels.Buffer // [N,P], [N,P], [N,2P] operands
 }
@@ -277,7 +277,7 @@ func (a *acts) left(c Config) kernels.Buffer {
 	return a.x1
 }
 
-// readLayerBackward takes dx, the gradient of the layer's output, back to that of a.per.x.
+// readLayerBackward takes dx, the gradient of the layer's output, back to a.per.x.
 func (m *Model) readLayerBackward(ws *Workspace, y *layer, a *acts, dx, blocks kernels.Buffer) {
 	c, be, p, n := m.Config, m.be, &a.per, ws.n
 	if y.per == nil {
@@ -317,7 +317,7 @@ func (a *sharedActs) alloc(c Config, N int, train bool, f, o func(n int) kernels
 	}
 }
 
-// lend keeps the keys and values of a layer that others read, or puts those of another into a.qkv.
+// lend keeps the keys and values of a layer that others read, or puts another layer's into a.qkv.
 func (m *Model) lend(ws *Workspace, y *layer, a *acts) {
 	c, be := y.own, m.be
 	if !y.shares && !y.lends {
@@ -331,7 +331,8 @@ func (m *Model) lend(ws *Workspace, y *layer, a *acts) {
 	}
 }
 
-// lendBackward adds the gradients of keys and values in dqkv to those of the layer that owns them, or from those.
+// lendBackward adds the gradients of lent keys and values in dqkv to a sum for their owner, or, for the owner, that
+// sum to dqkv.
 func (m *Model) lendBackward(ws *Workspace, y *layer, dqkv kernels.Buffer) {
 	c, be := y.own, m.be
 	if !y.shares && !y.lends {

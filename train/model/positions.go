@@ -39,7 +39,7 @@ func (m *Model) addPositions(x, pos, t kernels.Buffer) {
 	}
 }
 
-// positionsBackward adds dx, the gradient of embeddings, to that of the table.
+// positionsBackward adds dx, the gradient of embeddings, to the table's.
 func (m *Model) positionsBackward(ws *Workspace, dx kernels.Buffer) {
 	if m.positions.d.Empty() {
 		return

@@ -36,7 +36,7 @@ func (c Config) WithoutTower() Config {
 	return c
 }
 
-// tower adds the weights of the vision tower. Those of a group are contiguous.
+// tower adds the weights of the vision tower. A group's weights are contiguous.
 func (x *layout) tower(c Config) {
 	for _, group := range c.Tower {
 		x.group()

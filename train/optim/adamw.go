@@ -45,7 +45,7 @@ func (o *AdamW) Update(params, grads kernels.Buffer, lr, scale float64) {
 	})
 }
 
-// Reset makes the state that of an optimizer that has taken no update.
+// Reset restores the state before the first update.
 func (o *AdamW) Reset() {
 	o.be.Zero(o.m)
 	o.be.Zero(o.v)

@@ -118,7 +118,7 @@ func (o *Muon) within(m Matrix) (lo, hi int) {
 	return max(m.At, o.arena.Lo) - o.arena.Lo, min(m.end(), o.arena.Hi) - o.arena.Lo
 }
 
-// Moments returns the first moments, and the second ones of what is outside matrices.
+// Moments returns the first moments, and the second ones of elements outside matrices.
 func (o *Muon) Moments() []Moment {
 	return []Moment{{Name: "m", Buffer: o.m},
 		{Name: "v", Buffer: o.v, Place: func(n int) int { return outside(o.all, n) }}}

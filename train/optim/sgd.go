@@ -49,7 +49,7 @@ func (o *SGD) Update(params, grads kernels.Buffer, lr, factor float64) {
 	add(o.be, params, along, -float64(lr*factor))
 }
 
-// Reset makes the state that of an optimizer that has taken no update.
+// Reset restores the state before the first update.
 func (o *SGD) Reset() {
 	if o.Momentum != 0 {
 		o.be.Zero(o.m)

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turn is an orientation of EXIF (TIFF tag 274): what row 0 and column 0 of the file are in the upright image. 1, and
-// what is not between 1 and 8: top and left.
+// turn is an orientation of EXIF (TIFF tag 274): where row 0 and column 0 of the file lie in the upright image. 1, and
+// any number not between 1 and 8: top and left.
 type turn int
 
 // swaps reports whether rows become columns.

@@ -8,7 +8,7 @@ import (
 
 // The totals are the hub's figures under "Safetensors", less an output projection that is a stored copy of tied
 // embeddings (Qwen3-0.6B and 1.7B). Qwen3.5's count images, too; llama.cpp prints what its text models have, in
-// billions. Those of gpt-oss are in arXiv:2508.10925, table 1.
+// billions. gpt-oss's are in arXiv:2508.10925, table 1.
 func TestParameters(t *testing.T) {
 	text := map[string]float64{"Qwen/Qwen3.5-0.8B": 0.75, "Qwen/Qwen3.5-2B": 1.88, "Qwen/Qwen3.5-4B": 4.21, "Qwen/Qwen3.5-9B": 8.95,
 		"Qwen/Qwen3.5-27B": 26.90, "Qwen/Qwen3.5-35B-A3B": 34.66, "openai/gpt-oss-20b": 20.91, "openai/gpt-oss-120b": 116.83}

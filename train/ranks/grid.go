@@ -23,7 +23,7 @@ func (p part) Exchange(parts []Part) error {
 	return p.Group.Exchange(list)
 }
 
-// Between is ranks lo to hi of a group, one of which calls it, as a group; the group itself if they are all of it.
+// Between returns ranks lo to hi of g as a group; g itself if they are all of it. One of these ranks calls it.
 func Between(g Group, lo, hi int) Group {
 	if hi-lo == g.Size() {
 		return g

@@ -12,7 +12,7 @@ type objective[T Float] struct {
 	// by is the array [N] that the gradient is by.
 	by func(s *sample[T]) []T
 	// along moves with by while the gradient is checked numerically, so that what
-	// is a constant to the gradient stays one; nil if there is none.
+	// is a constant to the gradient stays one; nil without such an array.
 	along func(s *sample[T]) []T
 	// as names the objective that has this gradient for its slope, if another.
 	as string

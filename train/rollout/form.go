@@ -1,9 +1,9 @@
 package rollout
 
 // Form restricts the texts of completions: in each draw, tokens that cannot lead to an allowed text are not drawn.
-// Like the filters, this changes what is drawn and not what is recorded of it. The restriction comes before the
-// temperature and the filters, behind penalties and biases. A completion that the limit of its tokens cuts off is the
-// beginning of an allowed text. Safe for concurrent use.
+// Like the filters, this changes which tokens are drawn, not the values recorded for them. The restriction comes
+// before the temperature and the filters, behind penalties and biases. A completion that the limit of its tokens cuts
+// off is the beginning of an allowed text. Safe for concurrent use.
 type Form interface {
 	// Begin returns the state of a completion without tokens.
 	Begin() FormState

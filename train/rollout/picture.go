@@ -43,7 +43,7 @@ type Part struct {
 
 func (p Part) isImage() bool { return p.Type == "image" || p.Type == "image_url" }
 
-// ContentParts returns the parts of a message's content; nil if it is no list of them.
+// ContentParts returns the parts of a message's content; nil if it is not a list of them.
 func (m Message) ContentParts() (list []Part) {
 	if len(m.Parts) == 0 || json.Unmarshal(m.Parts, &list) != nil {
 		return nil

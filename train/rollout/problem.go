@@ -40,14 +40,14 @@ type Problem struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Data is further input of the task's grader, in the form the task wrote.
 	Data json.RawMessage `json:"data,omitempty"`
-	// Choice has the parts of a multiple-choice question; nil: the problem is none, or a chat.
+	// Choice has the parts of a multiple-choice question; nil for other problems and chats.
 	Choice *Choice `json:"multiple_choice,omitempty"`
 	// Kind is the kind of task that the problem is of, in a run of several; empty in others.
 	Kind string `json:"task_kind,omitempty"`
 }
 
 // Field returns the text, number or truth at a path such as extra_info.task within the columns of its data file that
-// its Data keeps, as text; "" if there is none. A column whose name has dots is found too.
+// its Data keeps, as text, or "". A column whose name has dots is found too.
 func (p *Problem) Field(path string) string {
 	var d struct {
 		Columns map[string]any `json:"columns"`

@@ -27,7 +27,7 @@ type Params struct {
 	Stop         []string // end a completion where one of these appears in its text
 	// Environment writes between turns; nil: a completion is one turn. MaxNewTokens covers what it writes.
 	Environment Environment
-	// Agent asks for the turns; nil: the requests' prompts do. There is no Environment then.
+	// Agent asks for the turns, without an Environment; nil: the requests' prompts do.
 	Agent Agent
 }
 
@@ -38,8 +38,8 @@ type Params struct {
 //	z = z - Frequency·n - Presence                  if n > 0
 //
 // as vLLM does (Repetition is arXiv:1909.05858 §4.1, and transformers' processor of that name). Like the filters, they
-// change what is drawn and not what is recorded of it. What an Environment inserts counts as prompt. The zero value
-// is off.
+// change which tokens are drawn, not the values recorded for them. Tokens that an Environment inserts count as
+// prompt. The zero value is off.
 type Penalties struct {
 	Repetition float64 // > 0; 0 and 1 are off
 	Presence   float64

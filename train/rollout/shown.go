@@ -62,7 +62,7 @@ func (c *Completion) NoteImages(of func(id int32) (im ShownImage, ok bool)) {
 }
 
 // Named returns the completion with the ids that records have for the tokens of images that an agent brought: c itself
-// if there are none, or if it has them. Both share everything else.
+// if the agent brought none, or if c has them. Both share everything else.
 func (c *Completion) Named() *Completion {
 	list := c.Brought()
 	if len(list) == 0 || list[0].First < 0 {

@@ -27,7 +27,7 @@ func (b *Backend) gather(out kernels.Buffer, N int) {
 	b.gatherParts(out, b.parts(out), N)
 }
 
-// gatherParts sets out [M,N] to the ranks' parts of its columns, of which all holds this rank's.
+// gatherParts sets out [M,N] to the ranks' parts of its columns; all holds this rank's.
 func (b *Backend) gatherParts(out, all kernels.Buffer, N int) {
 	size, M := b.group.Size(), out.Len()/N
 	b.complete(all, 1, b.ends(all.Len()))

@@ -18,7 +18,7 @@ func RoomBytes(c model.Config, tokens, rows, n int, operand kernels.DType, packe
 		int(most*c.Width*float) + int(4*most*kernels.I32.Size()) // embeddings, their places and tokens
 	if learns {
 		bytes += packBytes(c, n, operand, packed) + widestBytes(c, tokens, operand)/n + // its part of a gradient
-			int(2*tokens*c.Width*float) // dh, and those of a rank's embeddings
+			int(2*tokens*c.Width*float) // dh, and the gradients of a rank's embeddings
 	}
 	return bytes
 }

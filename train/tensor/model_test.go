@@ -147,7 +147,7 @@ var step = model.Step{Tokens: []int32{1, 36, 3, 4, 20}, Pos: []int32{0, 1, 2, 0,
 type learned struct {
 	passes, grads []float32
 	spans         []model.Span // of the gradients
-	cut           []string     // tensors of which ranks hold parts
+	cut           []string     // tensors that ranks hold parts of
 	drawn         model.Drawn  // after an update
 	rooms         int          // bytes
 }
@@ -193,7 +193,7 @@ func (d device) learn(c model.Config) (x learned) {
 
 	x.drawn = d.draw(m)
 	if shares {
-		x.rooms = int(4*c.Vocab*c.Width) + b.roomBytes() // with that of packWhole, which frees it
+		x.rooms = int(4*c.Vocab*c.Width) + b.roomBytes() // with the room of packWhole, which frees it
 	}
 	return x
 }

@@ -49,7 +49,7 @@ func (b *Backend) completeScores(s kernels.Scores, ends []int) {
 	b.complete(s.LSE, 1, ends)
 }
 
-// LogProbBackward implements kernels.Output: dh by rows, and this rank's rows of dw, those of its
+// LogProbBackward implements kernels.Output: dh by rows, and this rank's rows of dw, the rows of its
 // tokens, from these tokens' logits.
 func (b *Backend) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc kernels.Scores, h kernels.Buffer,
 	w kernels.Matrix, targets, blocks kernels.Buffer, x kernels.Softmax) {

@@ -165,8 +165,8 @@ func bitsOf(x []float32) []uint32 {
 	return out
 }
 
-// Each product has the bits of one rank, for matrices that can be cut, of which a rank has its part,
-// and for others.
+// Each product has the bits of one rank, for matrices that are cut into the ranks' parts, and for
+// others.
 func TestProducts(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) { sameProducts(t, k) })

@@ -142,8 +142,8 @@ func (n replace) normalize(p stretch) (stretch, error) {
 }
 
 // losesStart reports whether a stretch that begins with this match no longer counts as first
-// in the text: if nothing replaces the match, or if the match has several characters, of
-// which the library takes the replacement for the last.
+// in the text: if nothing replaces the match, or if the match has several characters: the
+// library takes the replacement for the last of them.
 func (n replace) losesStart(match string) bool {
 	return match != "" && (n.content == "" || utf8.RuneCountInString(match) > 1)
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // scanner finds the leftmost match of a pattern at or after from. It returns len(s), len(s)
-// if there is none. Matches are never empty.
+// without a match. Matches are never empty.
 type scanner func(s string, from int) (start, end int)
 
 // knownScanner returns the scanner of a pattern by its exact text, or nil. Line ends in a
@@ -121,7 +121,7 @@ func lineEnds(s string, i int) int {
 }
 
 // suffix returns the end of 's, 't, 're, 've, 'm, 'll or 'd at i, where s has an
-// apostrophe, or i if there is none. Folded, it accepts upper case, and ſ as s.
+// apostrophe, or i without one. Folded, it accepts upper case, and ſ as s.
 func suffix(s string, i int, folded bool) int {
 	rest := s[i+1:]
 	if rest == "" {

@@ -17,14 +17,14 @@ import (
 type settings struct {
 	special Special
 	added   []addedToken // of tokenizer_config.json's added_tokens_decoder, by id; nil if absent
-	older   []addedToken // from added_tokens.json, by id; read if there is no added_tokens_decoder
+	older   []addedToken // from added_tokens.json, by id; read if added_tokens_decoder is absent
 	ends    []int64      // eos_token_id of generation_config.json, then of config.json
 	class   string       // tokenizer_class
 	space   *bool        // add_prefix_space, false if absent; nil for null
 }
 
 // readSettings reads tokenizer_config.json, special_tokens_map.json,
-// generation_config.json and config.json, each of which may be missing.
+// generation_config.json and config.json; any may be missing.
 func readSettings(files map[string][]byte) (*settings, error) {
 	s := &settings{special: Special{Named: map[string]string{}}}
 	for _, name := range []string{"tokenizer_config.json", "special_tokens_map.json"} {

@@ -68,7 +68,7 @@ func (f Format) marks() []string {
 	return []string{f.Close}
 }
 
-// found is a call, or what is wrong with it.
+// found is a call, or in wrong the reason against it.
 type found struct {
 	name      string
 	arguments json.RawMessage
@@ -126,7 +126,7 @@ type Call struct {
 	Arguments json.RawMessage // an object
 }
 
-// jsonCalls returns the calls between the tags in text. A tag that is not closed is no call.
+// jsonCalls returns the calls between the tags in text. It skips a tag that is not closed.
 func (f Format) jsonCalls(text string) (list []found) {
 	for {
 		_, rest, ok := strings.Cut(text, f.Open)

@@ -14,7 +14,7 @@ type Frame struct {
 }
 
 // Frame returns what models write around calls. spelled are the marks that are tokens without a text. ok is false
-// where arguments are no JSON, and for answers in channels.
+// where arguments are not JSON, and for answers in channels.
 func (s Syntax) Frame(spelled map[int32]string) (f Frame, ok bool) {
 	const named, arguments = `{"name": "`, `", "arguments": `
 	token := func(text string) bool { return slices.Contains(slices.Collect(maps.Values(spelled)), text) }

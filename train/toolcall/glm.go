@@ -60,7 +60,7 @@ func (d definitions) readGLM(text, open, shut string) attempt {
 	}
 }
 
-// between returns the text between two marks, of which the first begins a text, and what follows them. The error is
+// between returns the text between two marks, if text begins with the first, and the text behind them. The error is
 // errMore if more text may bring them, errNoParameter if something else stands there.
 func between(text, open, shut string) (inner, after string, err error) {
 	rest, ok := strings.CutPrefix(text, open)

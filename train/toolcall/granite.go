@@ -2,7 +2,7 @@ package toolcall
 
 import "strings"
 
-// Marks of Granite's calls. Where the first is no token, Granite 3.1 writes the second.
+// Marks of Granite's calls. Where the first is not a token, Granite 3.1 writes the second.
 const (
 	graniteOpen = "<|tool_call|>"
 	graniteTag  = "<tool_call>"

@@ -92,7 +92,7 @@ func endOf(text string) (n int, mark string) {
 	return n, mark
 }
 
-// header reads the header of a message. What is none begins a text.
+// header reads the header of a message. Anything else begins a text.
 func (r *Reader) header(out *strings.Builder, whole bool) {
 	head, n, more := headerIn(r.rest)
 	switch {

@@ -31,7 +31,7 @@ func TestHarmony(t *testing.T) {
 		{Harmony, final + "a<|end|><|start|>assistant" + final + "b", "a\nb", nil},
 		{Harmony, "<|message|>a<|return|>", "<|message|>a", nil},
 		{Harmony, "<|start|>assistant<|message|>a<|return|>", "a", nil},
-		// What is no call stays, with its header.
+		// A message that is not a call stays, with its header.
 		{Harmony, "<|channel|>commentary to=functions.f json<|message|>{\"x\": }<|call|>", "<|channel|>commentary to=functions.f json<|message|>{\"x\": }<|call|>", nil},
 		{Harmony, "<|channel|>commentary to=functions.f json<|message|>{\"x\": 1", "<|channel|>commentary to=functions.f json<|message|>{\"x\": 1", nil},
 		{Harmony, "<|channel|>commentary to=functions.f json<|message|>[1]<|call|>" + "<|start|>assistant" + asked, "<|channel|>commentary to=functions.f json<|message|>[1]<|call|>", []Call{f}},

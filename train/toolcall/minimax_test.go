@@ -20,7 +20,7 @@ func TestMiniMax(t *testing.T) {
 		{MiniMax, block(now) + block(rome), "", []Call{call("now", "{}"), weather}},
 		{MiniMax, "<think>\n" + block(now) + "</think>\n\n" + miniMaxOpen + "<invoke name=\"f\"><parameter name=\"x\">[1, null]</parameter><parameter name=\"y\"></parameter></invoke>" + miniMaxClose,
 			"<think>\n" + block(now) + "</think>", []Call{call("f", `{"x": [1, null], "y": ""}`)}},
-		// What is no list of functions stays.
+		// A block without a list of functions stays.
 		{MiniMax, block(""), block(""), nil},
 		{MiniMax, block(rome + "?"), block(rome + "?"), nil},
 		{MiniMax, block("<invoke name=\"a b\">\n</invoke>"), block("<invoke name=\"a b\">\n</invoke>"), nil},

@@ -155,7 +155,7 @@ func typed(text string, kinds []string) json.RawMessage {
 	return quoted(text)
 }
 
-// kindOf returns the type of a JSON value as schemas name it; empty if a text is none.
+// kindOf returns the type of a JSON value as schemas name it; empty for other texts.
 func kindOf(raw string) string {
 	if !json.Valid([]byte(raw)) {
 		return ""

@@ -93,7 +93,7 @@ func (a *adaptedArena) backward(p picture.Patches, d []float32) []float64 {
 	return a.list(a.grads)
 }
 
-// The features are those of a tower whose weights are W + scale·B·A, and the gradients dA = scale·Bᵀ·dW and
+// The features equal a tower's with the weights W + scale·B·A, and the gradients are dA = scale·Bᵀ·dW and
 // dB = scale·dW·Aᵀ, by plain loops, of the gradients dW of that tower's weights.
 func TestAdaptedTowers(t *testing.T) {
 	be := kernels.Backend(ref.New[float64]())
@@ -255,7 +255,7 @@ func TestAdaptersOnSomeMaps(t *testing.T) {
 	}
 }
 
-// AdapterBytes and AdaptedBytes are what is allocated, and nothing is left.
+// AdapterBytes and AdaptedBytes equal the bytes allocated, and nothing is left.
 func TestAdaptedBytes(t *testing.T) {
 	for name, c := range smooth() {
 		m := &metered{Backend: openCPU(t, 1, kernels.F32), sizes: map[kernels.Buffer]int64{}}

@@ -77,7 +77,7 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// Gradients are those of the reference in the class, for any number of threads, and are added to what is there.
+// Gradients equal the reference's in the class, for any number of threads, and are added to the old ones.
 func TestGradientsHaveOneResult(t *testing.T) {
 	for class, x := range map[string]struct {
 		operand   kernels.DType
@@ -107,7 +107,7 @@ func TestGradientsHaveOneResult(t *testing.T) {
 	}
 }
 
-// More patches than a step, and more than a block of a gradient's sum: the gradients are still those of the reference
+// More patches than a step, and more than a block of a gradient's sum: the gradients still equal the reference's
 // to rounding.
 func TestGradientsOfSteps(t *testing.T) {
 	be := openCPU(t, 2, kernels.F32)

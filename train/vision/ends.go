@@ -24,7 +24,7 @@ func (b *backward) mergerBackward(k, l int) {
 	})
 }
 
-// patchesBackward is tokensBackward for patches x [rows,C], of which a token may be the mean.
+// patchesBackward is tokensBackward for patches x [rows,C]; a token may be the mean of some.
 func (b *backward) patchesBackward(y *merger, dx, d, x kernels.Buffer) {
 	if !b.Config.has().mean {
 		b.tokensBackward(y, dx, d, x)

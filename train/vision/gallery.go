@@ -110,7 +110,7 @@ func (g *Gallery) Check(digest string, encoded []byte) error {
 	return err
 }
 
-// Of returns the image that a token belongs to. It panics if there is none.
+// Of returns the image that a token belongs to. It panics for other tokens.
 func (g *Gallery) Of(id int32) model.Image { return g.of(id).Image }
 
 func (g *Gallery) of(id int32) *shown {
@@ -149,7 +149,7 @@ func (g *Gallery) features(be kernels.Backend, im model.Image, t *Tower, own *fe
 	return f
 }
 
-// known returns an image of the gallery; it panics if there is none.
+// known returns an image of the gallery; it panics for an unknown one.
 func (g *Gallery) known(im model.Image) *shown {
 	x := g.of(im.First)
 	if x.Image != im {

@@ -36,7 +36,7 @@ type traits struct {
 type spread int
 
 const (
-	nowhere spread = iota // there are none
+	nowhere spread = iota // none
 	corners               // from corner to corner, bilinearly interpolated
 	areas                 // over equal areas, bicubically interpolated
 )

@@ -45,8 +45,9 @@ func (s normSpec) shift() []Tensor {
 	return []Tensor{{s.name + ".bias", []int{s.width}}}
 }
 
-// Groups returns the tensors of a tower, as Tensors has them, in the order of an arena. Those of a group are used
-// together: each must begin where the one before it ends. A group must begin at a multiple of kernels.Lanes elements.
+// Groups returns the tensors of a tower, as Tensors has them, in the order of an arena. The tensors of a group are
+// used together: each must begin where the one before it ends. A group must begin at a multiple of kernels.Lanes
+// elements.
 func (c Config) Groups() (list [][]Tensor) {
 	add := func(groups ...[]Tensor) {
 		for _, g := range groups {

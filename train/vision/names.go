@@ -48,7 +48,7 @@ func (s linearSpec) sides() (out, in int) {
 	return s.out(), s.in
 }
 
-// adapts reports whether the map can have adapters. Filters of pixels cannot, nor matrices that are no modules.
+// adapts reports whether the map can have adapters. Filters of pixels cannot, nor matrices that are not modules.
 func (s linearSpec) adapts() bool { return s.shape == nil && !s.across }
 
 // out returns the number of rows.
@@ -67,7 +67,7 @@ func single(name string, out, in int, bias bool) linearSpec {
 // normSpec is a norm.
 type normSpec struct {
 	name  string // without ".weight"
-	width int    // 0: there is none
+	width int    // 0: no norm
 	layer bool   // a LayerNorm, with a bias, not an RMSNorm
 	eps   float64
 	plus  bool // an RMSNorm that multiplies by 1 + weight, as Gemma's
@@ -173,7 +173,7 @@ type mergerSpec struct {
 	activation string
 }
 
-// merger returns the one of deep features k, or the last one for -1.
+// merger returns the merger of deep features k, or the last one for -1.
 func (c Config) merger(k int) mergerSpec {
 	wide := c.Width * c.unit()
 	x := mergerSpec{activation: GELU}

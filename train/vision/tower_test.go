@@ -255,7 +255,7 @@ func (m *metered) Free(b kernels.Buffer) {
 	m.Backend.Free(b)
 }
 
-// Bytes and WeightBytes are what is allocated, and nothing is left.
+// Bytes and WeightBytes equal the bytes allocated, and nothing is left.
 func TestBytes(t *testing.T) {
 	for _, kind := range kinds() {
 		c := tiny(kind)

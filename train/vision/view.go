@@ -34,7 +34,7 @@ func (v *View) Close() {
 	v.tower.Close()
 }
 
-// Of returns the image that a token belongs to. It panics if there is none.
+// Of returns the image that a token belongs to. It panics for other tokens.
 func (v *View) Of(id int32) model.Image { return v.gallery.Of(id) }
 
 // Features is Gallery.Features with the view's tower.

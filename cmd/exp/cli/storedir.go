@@ -12,8 +12,8 @@ import (
 const storeDir = ".exp"
 
 // FindStore returns the store's directory: --store or EXP_STORE, else the nearest
-// .exp in this directory or above. If there is none, found is false and dir is where
-// one would be created.
+// .exp in this directory or above. If the store does not exist, found is false and dir
+// is where it would be created.
 func (a *App) FindStore() (dir string, found bool, err error) {
 	if a.settings.store != "" {
 		_, err := os.Stat(filepath.Join(a.settings.store, "exp.db"))
@@ -64,11 +64,11 @@ func (a *App) OpenStoreWith(o store.Options) (*store.DB, error) {
 // here and above.
 func (a *App) noStoreError(dir string) error {
 	if a.settings.store == "" {
-		return &Failure{Code: ExitNotFound, Err: errors.New("there is no experiment store here"),
+		return &Failure{Code: ExitNotFound, Err: errors.New("no experiment store here"),
 			Help: "exp run CONFIG creates one; --store DIR or EXP_STORE names another place (looked for " + dir +
 				" and above)"}
 	}
-	f := Failf(ExitNotFound, "there is no experiment store in %s", dir)
+	f := Failf(ExitNotFound, "no experiment store in %s", dir)
 	f.Help = "exp run CONFIG creates it; --store DIR or EXP_STORE names another place"
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		f.Help = "it is a file; --store DIR or EXP_STORE names a directory"

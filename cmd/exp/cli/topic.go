@@ -10,7 +10,7 @@ type Topic struct {
 	Rows  [][2]string // a word and what it means
 }
 
-// topic finds a help topic by name; nil if there is none.
+// topic finds a help topic by name, or returns nil.
 func (a *App) topic(name string) *Topic {
 	for i := range a.topics {
 		if a.topics[i].Name == name {

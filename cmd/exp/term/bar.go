@@ -62,7 +62,7 @@ func resample(values []float64, width int) []float64 {
 	return points
 }
 
-// finiteMean is the mean of the finite values, NaN if there are none.
+// finiteMean is the mean of the finite values, or NaN.
 func finiteMean(values []float64) float64 {
 	sum, count := 0.0, 0
 	for _, v := range values {

@@ -68,7 +68,7 @@ type Problem struct {
 	Uses []string `json:"uses,omitempty"`
 
 	Limits sandbox.Limits `json:"limits"`
-	// Solution is a program known to be right; empty if there is none.
+	// Solution is a program known to be right; may be empty.
 	Solution string `json:"solution,omitempty"`
 }
 

@@ -117,7 +117,7 @@ func withoutBrackets(s string) string {
 	return s
 }
 
-// withoutAside drops it if what is before it is a value by itself.
+// withoutAside drops it if the text before it is a value by itself.
 func withoutAside(s string) string {
 	if t := withoutBrackets(s); t != s {
 		return t

@@ -68,7 +68,7 @@ var (
 		`might) |tempting|probably|possibly|(?:not enough|insufficient|no) information|one of which|the ones (?:we|that)|could (?:work|be)|as an ai)\b`)
 	// infinitive matches a value under an infinitive that a copula or a duty governs: the next thing is to divide 12.
 	infinitive = lazy(`\b(?:(?:is|was|be)(?: [a-z]+)? to (?:[a-z]+)|(?:we|i) (?:now |still )?(?:need|want|have) to [a-z]+) `)
-	// evaluated matches what is said of a value rather than with it: $x = 3$ leads to a contradiction.
+	// evaluated matches words about a value rather than with it: $x = 3$ leads to a contradiction.
 	evaluated = lazy(`\x01,? (?:(?:leads?|makes?|violates?|vanish(?:es)?|fails?|would|there|both|is one of|is (?:wrong|incorrect|too))\b)|` +
 		`(?:[0-9]|\x01)(?: [a-z]+)? (?:is|are|would be|was)(?: [a-z]+)? (?:wrong|incorrect|too|not (?:possible|right|correct|valid|the)|impossible|rejected|extraneous)\b|,? (?:is|are) rejected\b`)
 	// either matches two values of one kind.

@@ -113,8 +113,8 @@ func nesting(s string) int {
 	return 0
 }
 
-// atomLength returns the length of the part of a formula that s begins with, 0 if there is none, and whether it is a
-// command of mathematics. A single letter that is not a word is a variable.
+// atomLength returns the length of the part of a formula that s begins with, or 0, and whether it is a command of
+// mathematics. A single letter that is not a word is a variable.
 func atomLength(s string) (n int, command bool) {
 	switch c := s[0]; {
 	case wording.IsDigit(c):

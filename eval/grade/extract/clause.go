@@ -221,13 +221,13 @@ func clauseValue(clause string) (value string, decided bool) {
 // laterTime matches the second of two times of day: leaves at 7:30 and arrives at 9:00.
 var laterTime = lazy(`[0-9]:[0-9]{2}\b.* and ([a-z]+ at [0-9]{1,2}:[0-9]{2}\b.*)$`)
 
-// times matches an adjective between a verb and what is counted: he was wrong 4 times.
+// times matches an adjective between a verb and a count: he was wrong 4 times.
 var times = lazy(`\b(was|were|is|are|been) (?:wrong|incorrect|mistaken|right|correct|late) $`)
 
-// missed matches what is not done to some of several things: Tom did not find 4 of the coins.
+// missed matches a denied verb before some of several things: Tom did not find 4 of the coins.
 var missed = lazy(`\b(did|does|do|has|have|had|will|would)(?: not|n't) [a-z]+ $`)
 
-// relative matches the start of a clause about part of what precedes it: of which 36 are sour.
+// relative matches the start of a clause about part of the thing before it: "of which 36 are sour".
 var relative = lazy(`^of (?:which|whom|these|those|them),? `)
 
 // replacing matches a value and the one that replaces it: not 38 but 36.
@@ -247,7 +247,7 @@ var amounts = lazy(`\b(?:is|are|was|were) $`)
 // pronoun matches a subject that is the difference: that is 36 more than last year.
 var pronoun = lazy(`^(?:that|this|it|which) (?:is|was) $`)
 
-// failing matches words after a value that say it is none: 36 does not work.
+// failing matches words after a value that reject it: 36 does not work.
 var failing = lazy(`^(?:[a-z]+ |is divided by [^ ]+ )?(?:is|are) not (?:needed|required|relevant|asked)\b|` +
 	`^(?:is (?:too|wrong|incorrect|impossible|false|invalid)|(?:does|can)(?: not|n't|not|n’t)|cannot|fails?|` +
 	`(?:do|did|could|would|will)(?: not|n't|n’t) (?:work|fit|hold|satisfy|match|give|lead|divide|yield|be))\b`)
@@ -296,7 +296,7 @@ func unsettledBefore(before string) bool {
 	return from == 0 || wording.Uncertain(last) || wording.Unsettled((" " + last)[from:])
 }
 
-// verbEnd returns the index after the last verb, 0 if there is none.
+// verbEnd returns the index after the last verb, or 0.
 func verbEnd(s string) int {
 	from := 0
 	s += " "

@@ -43,7 +43,7 @@ var countedAfter = lazy(`^[$ ]*[a-z]{3,}s\b`)
 // an answer.
 var countedVerb = lazy(`^[$ ]*[a-z]{3,}s( (?:are|were) (?:wrong|incorrect)\b)`)
 
-// attributive matches an adjective of a noun in the plural, which belongs to what is counted: 3 wrong answers.
+// attributive matches an adjective of a plural noun that is counted: 3 wrong answers.
 var attributive = lazy(`^ (?:wrong|incorrect|false|invalid|rejected|excluded|discarded|impossible) [a-z]{3,}s\b|` +
 	`^[$ ]*,? ?which (?:is|are) too [a-z]+ to `)
 

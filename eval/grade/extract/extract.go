@@ -15,8 +15,8 @@ import (
 // Found is the final answer found in a text.
 type Found struct {
 	Text string // the answer without delimiters; empty if none
-	How  string // where it was: "box", "answer phrase", …; or why there is none
-	Sure bool   // the place marks it as the answer; or there certainly is none
+	How  string // where it was: "box", "answer phrase", …; or why none was found
+	Sure bool   // the place marks it as the answer; or the text certainly has none
 	Also string // another reading of Text: 15 of "15!", 3 of "there are 3 roots: -1, 0 and 1"
 }
 
@@ -249,7 +249,7 @@ var label = lazy(`^\**[\p{L} ]{2,30}\**: ?\**([-−$\\(0-9.]\S*\.?|[(\[][^()\[\]
 // boldLabel matches an emphasised label before a value: **Result:** 65 miles.
 var boldLabel = lazy(`^\*\*([\p{L} ]{2,30}:)\*\*`)
 
-// labelledFormula returns the formula without delimiters after a label; empty if there is none.
+// labelledFormula returns the formula without delimiters after a label, or an empty text.
 func labelledFormula(s string) string {
 	name, rest, ok := strings.Cut(Statement(s), ": ")
 	if !ok || strings.ContainsAny(name, "0123456789$\\=") || !isFormula(Statement(rest)) || wording.Unsettled(name) {
@@ -385,7 +385,7 @@ func lastRow(rows string) string {
 	return right
 }
 
-// cutLast is strings.Cut at the last separator; after is the whole text if there is none.
+// cutLast is strings.Cut at the last separator; without one, after is the whole text.
 func cutLast(s, sep string) (before, after string, found bool) {
 	k := strings.LastIndex(s, sep)
 	if k < 0 {

@@ -138,7 +138,7 @@ func finalSentence(s string) string {
 	return list[len(list)-1]
 }
 
-// recalled matches a sentence that recalls what is asked and answers it: The question asks for the sum, so 42.
+// recalled matches a sentence that recalls the question and answers it: The question asks for the sum, so 42.
 var recalled = lazy(`(?i)\basks? (?:for|about|us|how|what)\b.*(?:, so|:|, which is) (?:the answer is )?[$−-]?[0-9\\][^ ]*$`)
 
 // remark matches the start of a sentence after the answer: To check, we see that …
@@ -268,7 +268,7 @@ var short = strings.NewReplacer("It's ", "It is ", "it's ", "it is ", "That's ",
 	"He's ", "He is ", "he's ", "he is ", "She's ", "She is ", "she's ", "she is ",
 	"It’s ", "It is ", "it’s ", "it is ", "That’s ", "That is ", "that’s ", "that is ", "isn’t ", "is not ")
 
-// givenBy returns the answer that the sentence at the end gives; empty if there is none.
+// givenBy returns the answer that the sentence at the end gives, or an empty text.
 func givenBy(s string) string {
 	switch {
 	case s == "":

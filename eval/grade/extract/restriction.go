@@ -31,7 +31,7 @@ var restricted = lazy(`^(?:[a-zA-Z] = )?(\$[^$]+\$|\\\(.*?\\\)|[-−$€£]*[0-9
 // otherwise matches a value and the word for the other cases.
 var otherwise = lazy(`(?i)^(?:\$[^$]+\$|[-−$€£]*[0-9][0-9.,/]*%?)[^.;]*\b(?:otherwise|or else)\b`)
 
-// commands matches the names of commands, whose letters are no variables.
+// commands matches the names of commands, whose letters are not variables.
 var commands = lazy(`\\[a-zA-Z]+`)
 
 // isRestricted reports whether a marked answer holds only under a condition. A condition on a variable of the value

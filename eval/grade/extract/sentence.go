@@ -227,7 +227,7 @@ func isSentence(s string) bool {
 		clauses.MatchString(s))
 }
 
-// isVariable reports whether a word is a letter that is none, or a minus.
+// isVariable reports whether a word is a minus or a letter, except the words a and I.
 func isVariable(word string) bool { return len(word) == 1 && !strings.Contains("aAI", word) }
 
 // clauses matches a sentence whose first clause has a value early: Since 3 of them broke, 27 are whole.

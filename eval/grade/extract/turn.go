@@ -15,7 +15,7 @@ var turnStarts = []string{"<|im_start|>assistant\n", "<|im_start|>assistant", "<
 	"<|start_header_id|>assistant<|end_header_id|>", "<|assistant|>", "<start_of_turn>model\n",
 	"<｜begin▁of▁sentence｜>", "<｜Assistant｜>"}
 
-// speakerAt returns where the first line of another speaker begins, the length of the text if there is none.
+// speakerAt returns where the first line of another speaker begins, or the length of the text.
 func speakerAt(s string) int {
 	for i := 1; i < len(s); i++ {
 		k := strings.IndexByte(s[i:], '\n')

@@ -15,8 +15,8 @@ type factorialProduct struct {
 }
 
 // SameFactorials reports whether two products of powers of rational numbers, factorials and binomial coefficients are
-// equal: by the exponents of their primes, since 3000! is too long to multiply out. ok is false if they are none, or
-// short.
+// equal: by the exponents of their primes, since 3000! is too long to multiply out. ok is false for other
+// formulas, and for short ones.
 func (b *Budget) SameFactorials(x, y *Expr) (equal, ok bool) {
 	q := factorialProduct{big.NewRat(1, 1), map[int]int{}}
 	if !x.Has(isFactorial) && !y.Has(isFactorial) || len(Variables(x, y)) > 0 {

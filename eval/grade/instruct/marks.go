@@ -215,7 +215,7 @@ func thesis(s string) bool {
 	if to < 0 {
 		to = strings.Index(s, "</em>")
 	}
-	// As in the published program, the > of <em> is text to it, and so is the one of </em>.
+	// As in the published program, the > of <em> is text to it, and so is </em>'s.
 	return to >= 0 && strip(s[len("<i>"):to]) != "" && strip(s[to+len("</i>"):]) != ""
 }
 

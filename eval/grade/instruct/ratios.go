@@ -17,7 +17,7 @@ func ratioMakers() map[string]maker {
 	}
 }
 
-// stopWords are the ones of NLTK's list for English that are words to the published program, which splits at
+// stopWords are the words of NLTK's list for English that the published program can find, since it splits at
 // apostrophes.
 var stopWords = sync.OnceValue(func() map[string]bool {
 	return setOf("i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she " +

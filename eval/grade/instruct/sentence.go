@@ -217,7 +217,7 @@ func (p *punkt) endsWord(s []rune) bool {
 	return s[0] == ',' && (len(s) == 1 || isSpace(s[1]) || p.isMark(s[1]) || run(s[1:]) > 0)
 }
 
-// run returns the length of --, of .., or of ". . ." at the beginning, and 0 if there is none.
+// run returns the length of --, of .., or of ". . ." at the beginning, or 0.
 func run(s []rune) (n int) {
 	if s[0] != '-' && s[0] != '.' {
 		return 0

@@ -164,7 +164,7 @@ func (p *parser) integrand() (f *formula.Expr, v string, err error) {
 	}
 }
 
-// undifferential removes the dx from a product; v is empty if there is none.
+// undifferential removes the dx from a product; v is empty for a product without one.
 func undifferential(t *formula.Expr) (f *formula.Expr, v string) {
 	n := len(t.Args)
 	if t.Op != formula.Mul || n < 2 || t.Args[n-2].Op != formula.Sym || t.Args[n-2].Name != "d" ||

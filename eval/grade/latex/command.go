@@ -128,7 +128,7 @@ func (l *lexer) command(name string) error {
 	return l.named(name)
 }
 
-// halfLine reads the sign after ℝ in ℝ⁺ and ℝ_{<0} as an interval; false if there is none.
+// halfLine reads the sign after ℝ in ℝ⁺ and ℝ_{<0} as an interval; false without such a sign.
 func (l *lexer) halfLine() bool {
 	m := signOfReals.FindStringSubmatch(l.s[l.i:])
 	if m == nil {

@@ -71,7 +71,7 @@ func (p *parser) item() (*formula.Expr, error) {
 }
 
 // temperature reads a value in degrees with the scale after it, in a text or as a letter: 5^\circ\text{C}, -5°F. It
-// returns nil if x is none.
+// returns nil for anything else.
 func temperature(x *formula.Expr, scale string) *formula.Expr {
 	if x.Op == formula.Mul && len(x.Args) == 2 && x.Args[0].Op == formula.Num {
 		t := temperature(x.Args[1], scale)

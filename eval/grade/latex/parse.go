@@ -124,7 +124,7 @@ func ParseFormula(s string, thousands bool) (*formula.Expr, error) {
 // lettersInBase matches a number with letters among its digits, 2A_{16}.
 var lettersInBase = pattern.New(`^([0-9]+[A-Fa-f][0-9A-Fa-f]*|[A-Fa-f]+[0-9][0-9A-Fa-f]*|[A-Fa-f]{2,})_(.+)$`)
 
-// lettersAsDigits reads such a number, nil if s is none. Letters without a digit among them may be a name unless the
+// lettersAsDigits reads such a number, or returns nil. Letters without a digit among them may be a name unless the
 // base is 16.
 func lettersAsDigits(s string) *formula.Expr {
 	m := lettersInBase.FindStringSubmatch(s)

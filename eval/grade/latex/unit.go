@@ -95,7 +95,7 @@ func (p *parser) unitFraction() (string, bool) {
 	return above + "/" + below, true
 }
 
-// unitGroup reads words with exponents in braces from token k. It returns the index after them, 0 if there are none.
+// unitGroup reads words with exponents in braces from token k. It returns the index after them, or 0.
 func (p *parser) unitGroup(k int) (name string, after int) {
 	if k == 0 || k+1 >= len(p.tokens) || p.tokens[k].text != "{" || p.tokens[k+1].kind != tokText {
 		return "", 0

@@ -43,7 +43,7 @@ func MMLUPro(gold, response string) grade.Verdict {
 	return verdict(letter == gold, letter, equalText(letter == gold))
 }
 
-// lastLoneLetter returns the last letter from A to J between characters that are not of a word; "" if there is none.
+// lastLoneLetter returns the last letter from A to J between characters that are not of a word, or "".
 func lastLoneLetter(s string) string {
 	for i := len(s) - 1; i >= 0; i-- {
 		if s[i] < 'A' || s[i] > 'J' {

@@ -133,8 +133,8 @@ func dapoBox(gold, response string) (grade.Verdict, bool) {
 	return verdict(pred == gold, pred, equalText(pred == gold)), true
 }
 
-// lastBoxed is last_boxed_only_string: the last \boxed with balanced braces; with fbox set, \fbox if there
-// is no \boxed. A backslash does not escape a brace.
+// lastBoxed is last_boxed_only_string: the last \boxed with balanced braces; with fbox set, \fbox in a text
+// without \boxed. A backslash does not escape a brace.
 func lastBoxed(s string, fbox bool) (string, bool) {
 	k := strings.LastIndex(s, "\\boxed")
 	if !fbox {

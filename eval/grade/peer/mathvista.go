@@ -123,8 +123,8 @@ func pythonRound(x float64, n int) float64 {
 	return rounded
 }
 
-// decimals returns how many decimals an answer has: as the problem asks, or else as a gold answer has; -1 if that is
-// no number.
+// decimals returns how many decimals an answer has: as the problem asks, or else as the gold answer has; -1 if that is
+// not a number.
 func (q *Question) decimals(gold string) int {
 	if q.Decimals != nil {
 		return *q.Decimals

@@ -14,7 +14,7 @@ import (
 	"exp/harness/config"
 )
 
-// ChatML is a chat template like those of Qwen.
+// ChatML is a chat template like Qwen's.
 const ChatML = "{% for m in messages %}{% if loop.first and m.role != 'system' %}" +
 	"<|im_start|>system\nYou help.<|im_end|>\n{% endif %}" +
 	"<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}" +

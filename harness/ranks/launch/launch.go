@@ -135,7 +135,7 @@ type Job struct {
 func (j Job) Run(ctx context.Context) (code int, err error) {
 	args := append(append([]string{}, j.Launcher.args...), "-n", strconv.Itoa(j.Ranks))
 	cmd := exec.Command(j.Launcher.Path, append(args, j.Args...)...)
-	if j.Launcher.name != "" { // by its path, Open MPI would put its folder before those of PATH
+	if j.Launcher.name != "" { // by its path, Open MPI would put its folder first in PATH
 		cmd.Args[0] = j.Launcher.name
 	}
 	tail := &lastBytes{to: j.Stderr}

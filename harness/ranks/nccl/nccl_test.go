@@ -18,7 +18,7 @@ import (
 	"exp/train/ranks"
 )
 
-// Load's errors name what is missing and what to install.
+// Load's errors name the missing part and what to install.
 func TestLoad(t *testing.T) {
 	var e *LibraryError
 	if _, err := Load("/none/libnccl.so.2"); !errors.As(err, &e) || !strings.Contains(err.Error(), "/none/libnccl.so.2") ||

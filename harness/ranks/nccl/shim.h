@@ -1,5 +1,5 @@
 // What package nccl needs of NCCL, found at run time. Declarations are ours; numbers and
-// layouts are those of NCCL 2.14 and every later version 2.
+// layouts hold for NCCL 2.14 and every later version 2.
 #include <stddef.h>
 
 enum { XNCCL_ID_BYTES = 128, XNCCL_IN_PROGRESS = 7, XNCCL_REMOTE = 6 };

@@ -191,7 +191,7 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 // The backward pass keeps the probabilities of QUERY_BLOCK query rows at a time.
 #define QUERY_BLOCK 96
 
-// key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1, at least one of which
+// key_rows continues, for R ≤ window key rows t0..t0+R and queries i0..i1; at least one query
 // sees the last key; if block, every one sees the keys behind it, too.
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.

@@ -146,7 +146,7 @@ static void grouped_norm_backward(const struct gated_norm_args *g, long lo, long
 	}
 }
 
-// move_heads copies the heads of rows lo..hi that are no gates: from x to qkv, or back.
+// move_heads copies the heads of rows lo..hi except the gates: from x to qkv, or back.
 static void move_heads(const struct output_gate_args *g, long lo, long hi, int tid) {
 	(void)tid;
 	const long bytes = g->d * (g->bf16 ? 2 : 4);

@@ -39,7 +39,7 @@ INLINE long values_at(const struct paged_view w, long t) {
 INLINE float *stats_at(float *stats, long i) { return stats ? stats + 2 * i : stats; }
 
 // paged_scores sets V vectors of R rows of z to the chains of q [R][d] with the keys of
-// positions from t. Meanwhile it prefetches what is read next: the next keys, or the first
+// positions from t. Meanwhile it prefetches the next reads: the next keys, or the first
 // values.
 INLINE void paged_scores(const int R, const int V, const struct attention_args *g, const float *q, const struct paged_view w, long t, float *z, long ldz) {
 	vf acc[2][PAGED_CHAINS];

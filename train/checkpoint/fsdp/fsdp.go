@@ -27,8 +27,8 @@ var rankFile = regexp.MustCompile(`^model_world_size_([1-9][0-9]{0,5})_rank_([0-
 // configFile says how many ranks there are; verl writes it since 0.5.
 const configFile = "fsdp_config.json"
 
-// Ranks returns the number of ranks of the checkpoint in a folder; 0 if there is none, or
-// if its files do not say.
+// Ranks returns the number of ranks of the checkpoint in a folder; 0 without one, or if its
+// files do not say.
 func Ranks(dir string) int {
 	n, err := worldSize(dir)
 	if err != nil {

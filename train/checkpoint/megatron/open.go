@@ -199,7 +199,7 @@ func gridOf(folders []string) Grid {
 	return g
 }
 
-// readArgs returns the plain fields of an argparse.Namespace; nil if there is none.
+// readArgs returns the plain fields of an argparse.Namespace; nil for any other node.
 func readArgs(n torchfile.Node) Args {
 	if n.Kind() != torchfile.Object {
 		return nil

@@ -43,7 +43,7 @@ func (n Node) DType() string {
 	return dtypeOf(n.Name()).name
 }
 
-// dtypeOf returns the type with a name such as torch.float32, zero if there is none.
+// dtypeOf returns the type with a name such as torch.float32; zero for other names.
 func dtypeOf(global string) dtype {
 	short, ok := strings.CutPrefix(global, "torch.")
 	for _, t := range dtypes() {

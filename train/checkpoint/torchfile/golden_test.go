@@ -18,7 +18,7 @@ import (
 // golden is where files written by torch lie, if at all.
 const golden = "../../../../shared/data/models/pytorch"
 
-// openGolden opens a file written by torch; the test is skipped where there is none.
+// openGolden opens a file written by torch, or skips the test without it.
 func openGolden(t *testing.T, name string) (torchfile.Node, *os.File, error) {
 	t.Helper()
 	path := filepath.Join(golden, name)

@@ -262,7 +262,7 @@ func (n Node) Pairs() iter.Seq2[Node, Node] {
 	}
 }
 
-// At returns item i of a tuple, list or set; a missing node if there is none.
+// At returns item i of a tuple, list or set, or a missing node.
 func (n Node) At(i int) Node {
 	if i < 0 || n.Kind() == Dict {
 		return Node{}
@@ -276,8 +276,8 @@ func (n Node) At(i int) Node {
 	return Node{}
 }
 
-// Get returns the value of a key of a dict, or of the state of an object: an attribute. It
-// is a missing node if there is none. It reads all keys.
+// Get returns the value of a key of a dict, or of the state of an object: an attribute; or a
+// missing node. It reads all keys.
 func (n Node) Get(key string) Node {
 	if n.Kind() == Object {
 		n = n.State()

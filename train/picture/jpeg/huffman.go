@@ -144,7 +144,7 @@ func (b *bits) code(t *huffman) uint8 {
 			return t.values[t.first[length]+top>>(16-length)]
 		}
 	}
-	b.fail("bits that are no Huffman code")
+	b.fail("bits that are not a Huffman code")
 	b.drop(1)
 	return 0
 }

@@ -114,7 +114,7 @@ int ncclGetUniqueId(struct id *id) {
 	return SUCCESS;
 }
 
-// address is that of a rank's socket, which has no file.
+// address sets a to the address of a rank's socket, which has no file.
 static socklen_t address(struct sockaddr_un *a, const char *name, int rank) {
 	memset(a, 0, sizeof *a);
 	a->sun_family = AF_UNIX;
