@@ -104,9 +104,6 @@ type onHost struct {
 	memory HostMemory
 }
 
-// SeesAhead is the backend's.
-func (h onHost) SeesAhead() bool { return SeesAhead(h.Backend) }
-
 // Alloc implements Memory.
 func (h onHost) Alloc(t DType, n int) (Buffer, error) { return h.memory.AllocHost(t, n) }
 

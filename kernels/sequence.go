@@ -43,12 +43,6 @@ func (s AttentionShape) CheckFull(groups int) {
 	}
 }
 
-// SeesAhead reports whether attention on be takes AttentionShape.Ahead.
-func SeesAhead(be Backend) bool {
-	x, ok := be.(interface{ SeesAhead() bool })
-	return !ok || x.SeesAhead()
-}
-
 // CheckAhead panics unless ahead [M], if it is not empty, has blocks that end within their sequences: each row with
 // a > 0 precedes one of its sequence with a-1. Sequence j is rows offsets[j] to offsets[j+1].
 func CheckAhead(ahead, offsets []int32) {

@@ -299,7 +299,6 @@ func TestImagesRefused(t *testing.T) {
 		{"merge={format: megatron, tp: 1, pp: 1}", "merge.format megatron has no place"},
 		{"data.max_prompt_tokens=40", "prompts with images are not cut"},
 		{"reward_model={steps: 1, pairs_per_step: 2, source: " + pairs + ", optim: {lr: 0.01}}", `field "images": the problem has images`},
-		{"model.base=" + square + "; compute.device=cuda", "the tokens of an image see each other, which GPUs cannot compute yet"},
 		{"model.base=" + square + "; data.image_min_pixels=100", "brings every image to 16×16 pixels"},
 	} {
 		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: imageSets(dir, data,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"exp/experiments/blob"
@@ -370,11 +369,6 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 	var err error
 	if x.Vision, err = visionDigest(c, false); err != nil {
 		bad("model.base", config.CodeData, oneLine(err), "")
-	}
-	if arch, err := ReadArchitecture(c); err == nil && arch.Images.Block > 0 &&
-		strings.HasPrefix(c.Compute.Device, "cuda") {
-		bad("compute.device", config.CodeConflict, "in this model the tokens of an image see each other, which GPUs "+
-			"cannot compute yet", "compute.device: cpu, or model.part: text for its text part alone")
 	}
 	if p == nil {
 		return

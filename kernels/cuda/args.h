@@ -303,10 +303,11 @@ struct columns_args {
 #define take_columns_args columns_args
 #define add_columns_args columns_args
 
-// kernels.AttentionShape; cap is 0 without one.
+// kernels.AttentionShape; cap is 0 without one. ahead [M] is null without blocks of rows.
 struct attention_shape {
 	long H, K, D, window;
 	float scale, cap, inverse_cap;
+	const int *ahead;
 };
 
 struct rope_args {
@@ -347,13 +348,13 @@ struct attention_backward_args {
 
 #define matrix_attention_args attention_args
 #define panel_attention_args attention_args
-#define full_attention_args attention_args
-#define full_attention_dq_args attention_backward_args
-#define full_attention_dkv_args attention_backward_args
-#define tile_full_attention_args attention_args
-#define tile_full_attention_dq_args attention_backward_args
-#define tile_full_attention_dkv_args attention_backward_args
-#define matrix_full_attention_args attention_args
+#define ahead_attention_args attention_args
+#define ahead_attention_dq_args attention_backward_args
+#define ahead_attention_dkv_args attention_backward_args
+#define tile_ahead_attention_args attention_args
+#define tile_ahead_attention_dq_args attention_backward_args
+#define tile_ahead_attention_dkv_args attention_backward_args
+#define matrix_ahead_attention_args attention_args
 #define panel_full_attention_args attention_args
 #define wgmma_attention_64_args attention_args
 #define wgmma_attention_128_args attention_args
@@ -377,9 +378,9 @@ struct matrix_attention_backward_args {
 #define matrix_attention_dv_args matrix_attention_backward_args
 #define panel_attention_dq_args matrix_attention_backward_args
 #define panel_attention_dkv_args matrix_attention_backward_args
-#define matrix_full_attention_dq_args matrix_attention_backward_args
-#define matrix_full_attention_dk_args matrix_attention_backward_args
-#define matrix_full_attention_dv_args matrix_attention_backward_args
+#define matrix_ahead_attention_dq_args matrix_attention_backward_args
+#define matrix_ahead_attention_dk_args matrix_attention_backward_args
+#define matrix_ahead_attention_dv_args matrix_attention_backward_args
 #define panel_full_attention_dq_args matrix_attention_backward_args
 #define panel_full_attention_dkv_args matrix_attention_backward_args
 #define wgmma_attention_dq_64_args matrix_attention_backward_args

@@ -9,7 +9,7 @@
 // x+48, so it also is lane x of a lane sum over columns. Products become weights, in shared memory. Sums of
 // weighted columns take the columns in order: thread x has channels 4·x to 4·x+3 of each 64.
 //
-// Where FULL is 1, rows see all of their sequence, which has no prefix and no window.
+// Where LOOKS_AHEAD is 1, rows see others behind them (end_seen).
 #include "matrix.h"
 #include "sequence.h"
 
@@ -36,14 +36,29 @@
 typedef float four __attribute__((vector_size(16), may_alias));
 
 // What a block shares: a panel of rows and one of columns, [row,channel]; products or weights, [row,column].
+// Where rows see others behind them, the bound of a query is one past the last position that it sees, and of a key
+// the first query whose product, maybe 0, its sums have.
 struct attend_room {
 	float rows[ATTEND_ROWS * PITCH], columns[PANEL * PITCH], weights[ATTEND_ROWS * PITCH];
+#if LOOKS_AHEAD
+	int bounds[ATTEND_ROWS];
+#endif
 };
 
-// The backward passes have a second product, and of 64 queries m, 1/l and delta.
+#if LOOKS_AHEAD
+#define BOUNDS(room) (room)->bounds
+#else
+#define BOUNDS(room) 0
+#endif
+
+// The backward passes have a second product, and of 64 queries m, 1/l and delta, and one past the last position that
+// they see.
 struct pull_room {
 	struct attend_room a;
 	float products[ATTEND_ROWS * PITCH], stats[3 * PANEL];
+#if LOOKS_AHEAD
+	int ends[PANEL];
+#endif
 };
 
 // Where one head of some positions lies in x: in rows of a sequence; in a layer's pages, as keys or as values;
@@ -282,7 +297,26 @@ INLINE struct part part_of(struct packing p, long j, long g, int first) {
 }
 
 // keys_of is one past the last position that a row of a part sees.
-DEVICE int keys_of(struct part x) { return FULL ? x.seq.own : x.n + x.hi - x.lo; }
+DEVICE int keys_of(struct attention_shape s, struct part x) {
+	const int end = x.n + x.hi - x.lo;
+	(void)s;
+	return LOOKS_AHEAD ? end_seen(s, x.seq, end - 1) : end;
+}
+
+// bound_queries sets the bounds of a part's rows. Those of the part before have been read: panels were awaited since.
+INLINE void bound_queries(struct attend_room *room, struct attention_shape s, struct part x) {
+#if LOOKS_AHEAD
+	const int i = (int)threadIdx.x;
+	if (i < ATTEND_ROWS) room->bounds[i] = i < x.hi - x.lo ? end_seen(s, x.seq, x.n + i) : 0;
+#endif
+	(void)room, (void)s, (void)x;
+}
+
+// end_of_row is one past the last position that row i of a thread, at position n, sees: itself, or what `ends` says of the
+// block's rows, if it is not null.
+DEVICE int end_of_row(const int *ends, int per, int i, int n) {
+	return ends ? ends[computed_here(half_warp() * per + i)] : n + 1;
+}
 
 // EACH_PART goes over the sequences j that have rows of a block whose first is `row`.
 #define EACH_PART(p, j, row)                                                                       \
@@ -310,14 +344,15 @@ INLINE void cap_scores(float *z, int per, struct attention_shape s) {
 	}
 }
 
-// sees reports whether the query at position n sees the key at t. Some row sees keys up to `end`.
+// sees reports whether the query at position n, which sees none from `end` on, sees the key at t.
 DEVICE int sees(struct attention_shape s, int n, int t, int end) {
-	return FULL ? t < end : t <= n && (s.window == 0 || n - t < s.window);
+	return t < end && (s.window == 0 || n - t < s.window);
 }
 
-// attend computes a block's rows. Row i of a thread has position n+i and is head at+i·step of the output; the
-// thread has `count` of them. The first round finds the largest scores, and the others compute them again.
-INLINE void attend(struct attend_room *room, int per, struct view v, int n, int count, long at, int step) {
+// attend computes a block's rows. Row i of a thread has position n+i, sees positions up to end_of_row, and is head
+// at+i·step of the output; the thread has `count` of them. The first round finds the largest scores, and the others
+// compute them again.
+INLINE void attend(struct attend_room *room, const int *ends, int per, struct view v, int n, int count, long at, int step) {
 	float *z = room->weights + half_warp() * per * PITCH + column_of_thread();
 	float m[PER], lane[PER], acc[HALVES][PER][EACH];
 	EACH_ROW(i) m[i] = -INFINITE;
@@ -331,7 +366,7 @@ INLINE void attend(struct attend_room *room, int per, struct view v, int n, int 
 				const int column = t + column_of_thread() + j * LANES;
 				EACH_ROW(i) {
 					float *const own = z + i * PITCH + j * LANES;
-					const int seen = i < count && sees(v.s, n + i, column, v.hi);
+					const int seen = i < count && sees(v.s, n + i, column, end_of_row(ends, per, i, n + i));
 					if (d < 0) {
 						if (seen) m[i] = larger(m[i], *own);
 						continue;
@@ -370,7 +405,8 @@ BLOCK_KERNEL(NAME(attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 		const struct part x = part_of(a.p, j, group_of(a.p, j), first);
 		struct view v;
 		if (x.lo >= x.hi) continue;
-		v.hi = keys_of(x);
+		v.hi = keys_of(s, x);
+		bound_queries(room, s, x);
 		v.queries = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), query_at(s, 0, h));
 		v.keys = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), key_at(s, 0, kv));
 		v.values = head_of(a.qkv, x.seq, v.hi, (int)s.D, stride(s), value_at(s, 0, kv));
@@ -379,23 +415,29 @@ BLOCK_KERNEL(NAME(attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 		v.out = a.out;
 		v.stats = a.stats;
 		v.s = s;
-		attend(room, PER, v, x.n + own, x.hi - x.lo - own, (long)(x.lo + own) * H + h, H);
+		attend(room, BOUNDS(room), PER, v, x.n + own, x.hi - x.lo - own, (long)(x.lo + own) * H + h, H);
 	}
 }
 
-#if !FULL
+#if !LOOKS_AHEAD
+// Rows in pages have ends of their own.
+struct page_room {
+	struct attend_room a;
+	int ends[HALF_WARPS];
+};
+
 // joins reports whether a block takes row m, not the first of a chunk, with the one before: they are of one sequence,
 // and no position between their windows is unseen, because its page may be none.
 INLINE int joins(const struct paged_attention_args *a, int m, int chunk) {
 	if (m >= a->M || m % chunk == 0 || a->seq[m - 1] != a->seq[m]) return 0;
-	return first_seen(a->s, a->pos[m]) <= a->pos[m - 1] + 1 && first_seen(a->s, a->pos[m - 1]) <= a->pos[m] + 1;
+	return first_seen(a->s, a->pos[m]) <= end_in_pages(a, m - 1) && first_seen(a->s, a->pos[m - 1]) <= end_in_pages(a, m);
 }
 
 // A block has up to 8 rows that share keys: the query heads of a key/value head in a row of qkv. If these are
 // fewer, it takes the rows behind it too while they join, up to the next multiple of 8/heads; their own blocks
 // have nothing to do.
-BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, FORWARD_BLOCKS) {
-	SHARED(struct attend_room, room, 1);
+BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, PAGED_BLOCKS) {
+	SHARED(struct page_room, room, 1);
 	const struct attention_shape s = a.s;
 	const int share = (int)s.H / (int)s.K, size = (int)a.pages.size, D = (int)s.D;
 	const int parts = (share + HALF_WARPS - 1) / HALF_WARPS, K = (int)s.K;
@@ -405,9 +447,9 @@ BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 	if (joins(&a, m, chunk)) return;
 	int last = m, lo = (int)first_seen(s, a.pos[m]), hi = 0; // rows m to last, positions lo to hi
 	do {
-		const int n = a.pos[last], from = (int)first_seen(s, n);
+		const int from = (int)first_seen(s, a.pos[last]), end = end_in_pages(&a, last);
 		lo = from < lo ? from : lo;
-		hi = n + 1 > hi ? n + 1 : hi;
+		hi = end > hi ? end : hi;
 		last++;
 	} while (joins(&a, last, chunk));
 	const int mine = m + row / heads, there = mine < last;
@@ -424,7 +466,8 @@ BLOCK_KERNEL(NAME(paged_attention), ATTEND_THREADS, FORWARD_BLOCKS) {
 	v.out = a.out;
 	v.stats = a.stats;
 	v.s = s;
-	attend(room, 1, v, there ? a.pos[mine] : 0, there, mine * s.H + kv * share + g + row % heads, 0);
+	if (column_of_thread() == 0) room->ends[row] = there ? end_in_pages(&a, mine) : 0;
+	attend(&room->a, room->ends, 1, v, there ? a.pos[mine] : 0, there, mine * s.H + kv * share + g + row % heads, 0);
 }
 
 #endif
@@ -459,9 +502,10 @@ BLOCK_KERNEL(NAME(attention_dq), ATTEND_THREADS, BACKWARD_BLOCKS) {
 	const float *const dp = room->products + own * PITCH + column_of_thread();
 	EACH_PART(a.p, j, first) {
 		const struct part x = part_of(a.p, j, group_of(a.p, j), first);
-		const int rows = x.n + x.hi - x.lo, end = keys_of(x);
+		const int rows = x.n + x.hi - x.lo, end = keys_of(s, x);
 		float m[PER], inverse[PER], delta[PER], acc[HALVES][PER][EACH];
 		if (x.lo >= x.hi) continue;
+		bound_queries(&room->a, s, x);
 		EACH_ROW(i) {
 			const int row = x.lo + own + i, there = row < x.hi;
 			const long at = (long)row * H + h;
@@ -485,7 +529,7 @@ BLOCK_KERNEL(NAME(attention_dq), ATTEND_THREADS, BACKWARD_BLOCKS) {
 						x.n, either(k, v, second), t);
 				ROLLED for (int j = 0; j < EACH; j++) EACH_ROW(i) {
 					const int n = x.n + own + i, column = t + column_of_thread() + j * LANES;
-					const int e = i * PITCH + j * LANES, seen = n < rows && sees(s, n, column, end);
+					const int e = i * PITCH + j * LANES, seen = n < rows && sees(s, n, column, end_of_row(BOUNDS(&room->a), PER, i, n));
 					const float dz = weight_of(pull_of(s, z[e], dp[e], m[i], inverse[i], delta[i]).dz);
 					z[e] = float_of(seen ? bits_of(dz) : NO_TERM);
 				}
@@ -501,14 +545,29 @@ BLOCK_KERNEL(NAME(attention_dq), ATTEND_THREADS, BACKWARD_BLOCKS) {
 
 DEVICE int greater(int x, int y) { return x > y ? x : y; }
 
-// load_stats sets m, 1/l and delta of the queries at positions from t on, 0 where the sequence has none of its own.
-INLINE void load_stats(const struct attention_backward_args *a, float *stats, struct sequence seq, int t, int h) {
+// load_stats sets m, 1/l and delta of the queries at positions from t on, 0 where the sequence has none of its own, and
+// what they see.
+INLINE void load_stats(const struct attention_backward_args *a, struct pull_room *room, struct sequence seq, int t, int h) {
+	float *const stats = room->stats;
 	const int n = t + (int)threadIdx.x, there = n >= seq.prefix && n < seq.prefix + seq.own;
 	const long at = there ? row_of(seq, n) * a->s.H + h : 0;
 	if (threadIdx.x >= PANEL) return;
 	stats[threadIdx.x] = there ? a->stats[2 * at] : 0;
 	stats[PANEL + threadIdx.x] = there ? a->stats[2 * at + 1] : 0;
 	stats[2 * PANEL + threadIdx.x] = there ? a->delta[at] : 0;
+#if LOOKS_AHEAD
+	room->ends[threadIdx.x] = there ? end_seen(a->s, seq, n) : 0;
+#endif
+}
+
+// bound_keys sets the bounds of a part's rows for the queries of a sequence: the step of the first that sees a key of
+// the row's step. Those of the sequence before have been read: panels were awaited since.
+INLINE void bound_keys(struct attend_room *room, struct attention_shape s, struct part x, struct sequence seq) {
+#if LOOKS_AHEAD
+	const int i = (int)threadIdx.x, t = (x.n + i) / TILE_TERMS * TILE_TERMS;
+	if (i < x.hi - x.lo) room->bounds[i] = first_seeing(s, seq, t) / TILE_TERMS * TILE_TERMS;
+#endif
+	(void)room, (void)s, (void)x, (void)seq;
 }
 
 // pull_weights turns a thread's products of keys, from position `key` on, and queries, from t on, into weights:
@@ -523,9 +582,15 @@ INLINE void pull_weights(struct pull_room *room, struct attention_shape s, struc
 		const float m = stats[0], inverse = stats[PANEL], delta = stats[2 * PANEL];
 		const int n = t + column_of_thread() + j * LANES;
 		EACH_ROW(i) {
-			const int pos = key + own + i, first = pos > seq.prefix && !FULL ? pos : seq.prefix, e = i * PITCH + j * LANES;
+			const int pos = key + own + i, e = i * PITCH + j * LANES;
+#if LOOKS_AHEAD
+			const int there = own + i < keys && n >= room->a.bounds[own + i] && n < T;
+			const int seen = there && sees(s, n, pos, room->ends[column_of_thread() + j * LANES]);
+#else
+			const int first = pos > seq.prefix ? pos : seq.prefix;
 			const int there = own + i < keys && n >= first / TILE_TERMS * TILE_TERMS && n < T;
 			const int seen = there && n >= first && (s.window == 0 || n - pos < s.window);
+#endif
 			const struct pull x = pull_of(s, z[e], dp[e], m, inverse, delta);
 			const uint32_t none = there ? NO_PRODUCT : NO_TERM;
 			z[e] = float_of(seen ? bits_of(weight_of(x.dz)) : none);
@@ -554,14 +619,16 @@ BLOCK_KERNEL(NAME(attention_dkv), ATTEND_THREADS, BACKWARD_BLOCKS) {
 			ROLLED for (long see = j; see <= last; see++) ROLLED for (int h = kv * share; h < (kv + 1) * share; h++) {
 				const struct sequence seq = sequence_of(a.p, see, g);
 				const int T = seq.prefix + seq.own, P = seq.prefix, newest = x.n + x.hi - x.lo - 1;
-				const int from = FULL ? P : greater(x.n, P), seen = s.window > 0 && s.window < T ? newest + (int)s.window : T;
+				const int from = LOOKS_AHEAD ? first_seeing(s, seq, x.n / TILE_TERMS * TILE_TERMS) : greater(x.n, P);
+				const int seen = s.window > 0 && s.window < T ? newest + (int)s.window : T;
 				const int all = greater(greater(newest, P), seen) + PANEL, end = all < T ? all : T;
 				const struct source q = head_of(a.qkv, seq, T, D, stride(s), query_at(s, 0, h));
 				const struct source k = head_of(a.qkv, seq, T, D, stride(s), key_at(s, 0, kv));
 				const struct source v = head_of(a.qkv, seq, T, D, stride(s), value_at(s, 0, kv));
 				const struct source dout = head_of(a.dout, seq, T, D, s.H * D, (long)h * D);
+				bound_keys(&room->a, s, x, seq);
 				ROLLED for (int t = from / PANEL * PANEL; t < end; t += PANEL) {
-					load_stats(&a, room->stats, seq, t, h);
+					load_stats(&a, room, seq, t, h);
 					ROLLED for (int second = 0; second < 2; second++)
 						multiply_rows(second ? room->products : room->a.weights, &room->a, PER,
 							either(k, v, second), x.n, either(q, dout, second), t);

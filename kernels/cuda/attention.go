@@ -25,7 +25,7 @@ func attentionShape(s kernels.AttentionShape) C.struct_attention_shape {
 // rowShape is attentionShape for rows that may have no keys and values.
 func rowShape(s kernels.AttentionShape) C.struct_attention_shape {
 	shape := C.struct_attention_shape{H: C.long(s.H), K: C.long(s.K), D: C.long(s.D), window: C.long(s.Window),
-		scale: C.float(s.Scale)}
+		scale: C.float(s.Scale), ahead: ints(s.Ahead)}
 	shape.cap, shape.inverse_cap = capOf(s.Cap)
 	return shape
 }
@@ -54,26 +54,34 @@ const (
 	attendHeads   = 8
 )
 
-// fullModules have the kernels for rows that see those behind them, by class. They are loaded when a model wants them.
-func (c class) fullModules() []string {
+// aheadModule has the kernels for rows that see others behind them, by class: all of their sequence or of a block.
+func (c class) aheadModule() string {
 	switch {
 	case c.matrix:
-		return []string{"matrixfullattention.ptx", "matrixfullpanel.ptx", "matrixfullpaneldq.ptx",
-			"matrixfullpaneldkv.ptx"}
+		return "matrixaheadattention.ptx"
 	case c.tile != 0:
-		return []string{"tilefullattention.ptx"}
+		return "tileaheadattention.ptx"
 	}
-	return []string{"fullattention.ptx"}
+	return "aheadattention.ptx"
 }
 
 // attends returns the name of a kernel of attention for rows that see what s says, from its name for those that see
-// themselves and the rows before them: [prefix_]attention[_part].
+// themselves and the rows before them: [prefix_]attention[_part]. Modules are loaded when a model wants them.
 func (b *Backend) attends(name string, s kernels.AttentionShape) string {
-	if !s.Full {
+	if !s.Full && s.Ahead.Empty() {
 		return name
 	}
-	b.loadOnce(b.class.fullModules())
-	return strings.Replace(name, "attention", "full_attention", 1)
+	b.loadOnce([]string{b.class.aheadModule()})
+	return strings.Replace(name, "attention", "ahead_attention", 1)
+}
+
+// checkSeen panics if M rows in sequences of so many groups' prefixes cannot see what s says. Blocks that are torn, or
+// go beyond their sequence, are not noticed: the device has them.
+func checkSeen(M, groups int, s kernels.AttentionShape) {
+	s.CheckFull(groups)
+	if !s.Ahead.Empty() {
+		check(s.Ahead, M)
+	}
 }
 
 // launchAttend queues a kernel on blocks of rows, with the sums of the class.
@@ -101,23 +109,12 @@ func (b *Backend) Rope(qkv, cos, sin, pos kernels.Buffer, s kernels.AttentionSha
 		interleaved: flag(s.Interleaved)}))
 }
 
-// SeesAhead reports that no kernel here takes AttentionShape.Ahead.
-func (b *Backend) SeesAhead() bool { return false }
-
-// refuseAhead panics if rows see blocks of rows behind them.
-func refuseAhead(s kernels.AttentionShape) {
-	if !s.Ahead.Empty() {
-		panic("cuda: attention with blocks of rows that see each other (Ahead)")
-	}
-}
-
 // Attention implements kernels.Sequence.
 func (b *Backend) Attention(out, stats, qkv, offsets, groups kernels.Buffer, s kernels.AttentionShape) {
 	shape, M := attentionShape(s), rowsOf(qkv, s.Stride())
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
-	s.CheckFull(groups.Len())
-	refuseAhead(s)
+	checkSeen(M, groups.Len(), s)
 	args := C.struct_attention_args{out: b.operand(out), qkv: b.operand(qkv), stats: floats(stats),
 		p: packingOf(M, offsets, groups), s: shape}
 	switch {
@@ -140,8 +137,7 @@ func (b *Backend) AttentionBackward(dqkv, dout, out, stats, qkv, offsets, groups
 	check(dout, M*s.H*s.D)
 	check(out, M*s.H*s.D)
 	check(stats, M*s.H*2)
-	s.CheckFull(groups.Len())
-	refuseAhead(s)
+	checkSeen(M, groups.Len(), s)
 	delta := b.scratch(M * s.H)
 	if b.err != nil {
 		return
@@ -185,7 +181,9 @@ func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 	check(qkv, M*s.Stride())
 	check(out, M*s.H*s.D)
 	rowsOf(table, tableWidth)
-	refuseAhead(s)
+	if !s.Ahead.Empty() {
+		check(s.Ahead, M)
+	}
 	if !stats.Empty() {
 		check(stats, M*s.H*2)
 	}
@@ -193,7 +191,7 @@ func (b *Backend) PagedAttention(out, stats, qkv kernels.Buffer, p kernels.Pages
 		table: ints(table), seq: ints(seq), pos: ints(pos), M: C.long(M), table_width: C.long(tableWidth), s: shape}
 	warps := M * s.K * ((s.H/s.K + spanRows - 1) / spanRows)
 	switch {
-	case b.class.matrix && inPanels(s) && isFactor(p.Keys, chunk) && isFactor(p.Values, chunk):
+	case b.class.matrix && fitsPanels(s) && isFactor(p.Keys, chunk) && isFactor(p.Values, chunk):
 		b.launchPanels(panelPagedAttention, warps, 1, unsafe.Pointer(&args))
 		return
 	case b.class.matrix:

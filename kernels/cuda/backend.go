@@ -138,7 +138,7 @@ func (b *Backend) open() (err error) {
 	return b.openWgmma()
 }
 
-// loadKernels loads every module but those of wgmma, of linear attention and of rows that see those behind them, and
+// loadKernels loads every module but those of wgmma, of linear attention and of rows that see others behind them, and
 // those for tensor cores in their class alone: a driver takes seconds to compile them.
 func (b *Backend) loadKernels() error {
 	files, err := modules.ReadDir(".")
@@ -147,7 +147,8 @@ func (b *Backend) loadKernels() error {
 	}
 	for _, f := range files {
 		if slices.Contains(wgmmaModules[:], f.Name()) || strings.HasPrefix(f.Name(), "matrix") && !b.class.matrix ||
-			slices.Contains(recurrenceModules, f.Name()) || strings.Contains(f.Name(), "full") {
+			slices.Contains(recurrenceModules, f.Name()) || slices.Contains(fullPanels, f.Name()) ||
+			strings.Contains(f.Name(), "ahead") {
 			continue
 		}
 		if err := b.loadModule(f.Name()); err != nil {
@@ -220,7 +221,7 @@ func (b *Backend) allowShared(name string) error {
 		all = append(all, h.forward, h.dq, h.dkv)
 	}
 	for _, p := range all {
-		if name == p.name || name == strings.Replace(p.name, "attention", "full_attention", 1) {
+		if name == p.name || name == fullName(p.name) {
 			shared = p.shared
 		}
 	}

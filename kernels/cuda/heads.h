@@ -7,9 +7,13 @@
 #include "matrix.h"
 #include "sequence.h"
 
-// Where FULL is 1, rows see all of their sequence, which has no prefix and no window.
+// Where FULL is 1, rows see all of their sequence, which has no prefix and no window. Where LOOKS_AHEAD is 1, they see
+// others behind them (end_seen).
 #if !defined(FULL)
 #define FULL 0
+#endif
+#if !defined(LOOKS_AHEAD)
+#define LOOKS_AHEAD 0
 #endif
 
 #define HEAD_WARPS 4
@@ -89,12 +93,21 @@ INLINE void dot(float z[2][4], struct rows x, const long *left, struct rows y, c
 	}
 }
 
+// What a query sees: positions from `from` up to `end`.
+struct seen {
+	int from, end;
+} __attribute__((aligned(8)));
+
 // The weights of 16 rows and 16 positions. If by_keys is set, rows are keys and positions queries. If FULL, rows see
-// positions up to `keys`.
+// positions up to `keys`. If LOOKS_AHEAD, `seen`,
+// in shared memory, says what each query sees.
 struct step {
 	int row, position, window, by_keys;
 #if FULL
 	int keys;
+#endif
+#if LOOKS_AHEAD
+	struct seen *seen;
 #endif
 };
 
@@ -108,10 +121,15 @@ DEVICE int sees(struct step s, int row, int position) {
 	(void)query;
 	return key < s.keys;
 #endif
+#if LOOKS_AHEAD
+	(void)query;
+	const struct seen seen = s.seen[computed_here(s.by_keys ? position : row)];
+	return key >= seen.from && key < seen.end;
+#endif
 	return key <= query && (s.window == 0 || query - key < s.window);
 }
 
-// is_partial reports whether some element does not count.
+// is_partial reports whether some element does not count. If LOOKS_AHEAD, it may say so of others, too.
 DEVICE int is_partial(struct step s) {
 	const int query = s.by_keys ? s.position : s.row, key = s.by_keys ? s.row : s.position;
 #if FULL
@@ -278,7 +296,10 @@ struct span {
 };
 
 // keys_of is one past the last position that a span's queries see.
-DEVICE int keys_of(struct span x) { return FULL ? x.seq.own : x.hi; }
+DEVICE int keys_of(struct attention_shape s, struct span x) {
+	(void)s;
+	return FULL ? x.seq.own : LOOKS_AHEAD ? end_seen(s, x.seq, x.hi - 1) : x.hi;
+}
 
 // step_of is the step of a span's rows from position `row` on.
 DEVICE struct step step_of(struct attention_shape s, struct span x, int row, int by_keys) {
@@ -287,11 +308,26 @@ DEVICE struct step step_of(struct attention_shape s, struct span x, int row, int
 	step.window = window_of(s);
 	step.by_keys = by_keys;
 #if FULL
-	step.keys = keys_of(x);
+	step.keys = keys_of(s, x);
 #else
 	(void)x;
 #endif
 	return step;
+}
+
+// see_ahead sets what the queries of a step see: those at positions from `first` on, of which lo to hi exist. It waits for
+// the other lanes, before and after.
+INLINE void see_ahead(struct step s, struct attention_shape shape, struct sequence seq, int first, int lo, int hi) {
+#if LOOKS_AHEAD
+	const int i = (int)threadIdx.x % WARP, n = first + i;
+	meet();
+	if (i < STEP) {
+		s.seen[i].from = (int)first_seen(shape, n);
+		s.seen[i].end = n >= lo && n < hi ? end_seen(shape, seq, n) : 0;
+	}
+	meet();
+#endif
+	(void)s, (void)shape, (void)seq, (void)first, (void)lo, (void)hi;
 }
 
 // next_span finds the first span that begins at row i or later, before row end. A span begins at multiples of `rows`

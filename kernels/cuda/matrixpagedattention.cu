@@ -5,8 +5,8 @@
 
 #define CHANNELS GROUP // tiles of 8 channels whose sums a warp holds
 
-// key_in_pages and value_in_pages are the offsets of a position's key and value, -1 if the row, at
-// position n and from position `from` on, does not see it.
+// key_in_pages and value_in_pages are the offsets of a position's key and value, -1 if the row does not see it: it sees
+// positions from `from` to n.
 DEVICE long key_in_pages(const struct paged_attention_args *a, const int *table, long kv, long t, long from, long n) {
 	const long size = a->pages.size;
 	return t < from || t > n ? -1 : (table[t / size] * a->s.K + kv) * a->s.D * size + t % size;
@@ -32,7 +32,7 @@ BLOCK_KERNEL(matrix_paged_attention, HEAD_THREADS, 2) {
 	const long warp = element() / WARP, part = warp % parts, kv = warp / parts % s.K, row = warp / parts / s.K;
 	if (row >= a.M) return;
 	const int *table = a.table + a.seq[row] * a.table_width;
-	const long n = a.pos[row], from = first_seen(s, n), h = kv * share + part * 16, end = (kv + 1) * share;
+	const long n = end_in_pages(&a, row) - 1, from = first_seen(s, a.pos[row]), h = kv * share + part * 16, end = (kv + 1) * share;
 	const long q[] = {h + quad() < end ? query_at(s, row, h + quad()) : -1, h + quad() + 8 < end ? query_at(s, row, h + quad() + 8) : -1};
 	struct step all; // every row sees every position that is there
 	all.row = (int)n;

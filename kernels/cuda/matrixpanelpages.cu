@@ -136,7 +136,7 @@ INLINE address take_stage(struct pipeline *p, const struct paged_attention_args 
 INLINE void attend(const struct paged_attention_args *a, address ring, long row, int kv, long h, long end) {
 	const struct attention_shape *s = &a->s;
 	const int *table = a->table + a->seq[row] * a->table_width;
-	const int n = a->pos[row], from = (int)first_seen(*s, n), first = from / KEYS * KEYS;
+	const int n = end_in_pages(a, row) - 1, from = (int)first_seen(*s, a->pos[row]), first = from / KEYS * KEYS;
 	struct step all; // every row sees every position that is there
 	struct pipeline p;
 	struct running rows;

@@ -43,9 +43,23 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"blocks in steps of all rows", "matmul.cu", "x, rows, a.dw[i])", "x, rows, 0)", "bf16/MatMulDW"},
 	{"gates not rounded", "matmul.cu", "if (a.tile) g = rounded(g), u = rounded(u);", "", "bf16/MatMulSwiGLU"},
 	{"probabilities not rounded", "attend.h", "TILED ? rounded(e) : e", "e", "bf16/Attention"},
-	{"keys before a query alone", "attend.h", "return FULL ? t < end :", "return", "f32/FullAttention/shapes"},
-	{"keys of the block's rows alone", "attend.h", "return FULL ? x.seq.own :", "return", "bf16/FullAttention/pages"},
-	{"queries behind a key alone", "attend.h", "seq.prefix && !FULL ?", "seq.prefix ?", "f32/FullAttention/backward"},
+	{"keys before a query alone", "attend.h", "return ends ? ends[", "return 0 ? ends[", "f32/FullAttention/shapes"},
+	{"keys of the block's rows alone", "attend.h", "return LOOKS_AHEAD ? end_seen(s, x.seq, end - 1) :", "return", "bf16/FullAttention/pages"},
+	{"queries from a key on", "attend.h", "from = LOOKS_AHEAD ? first", "from = LOOKS_AHEAD > 1 ? first", "TestAttendAhead"},
+	{"queries of a key's own step", "attend.h", "t = (x.n + i) / TILE_TERMS * TILE_TERMS;", "t = x.n + i;", "bf16/AheadAttention/steps"},
+	{"a query's own key as its last", "attend.h", "room->ends[threadIdx.x] = there ? end_seen(a->s, seq, n) : 0;", "room->ends[threadIdx.x] = n + 1;", "f32/AheadAttention/backward"},
+	{"blocks at positions, not rows", "sequence.h", "n + 1 + s.ahead[row_of(seq, n)]", "n + 1 + s.ahead[n]", "bf16/AheadAttention/shapes"},
+	{"a block's first query late", "sequence.h", "if (end_seen(s, seq, mid) > t) hi = mid;", "if (end_seen(s, seq, mid) > t + 1) hi = mid;", "TestAttendAhead"},
+	{"all of a sequence for a block", "sequence.h", "return s.ahead ?", "return 0 ?", "matrix/AheadAttention/shapes"},
+	{"pages up to a row alone", "sequence.h", " + (a->s.ahead ? a->s.ahead[row] : 0)", "", "f32/AheadAttention/rows"},
+	{"pages of another row", "sequence.h", "(a->s.ahead ? a->s.ahead[row] : 0)", "(a->s.ahead ? a->s.ahead[0] : 0)", "matrix/AheadAttention/rows"},
+	{"windows that move with a block", "matrixpagedattention.cu", "from = first_seen(s, a.pos[row])", "from = first_seen(s, n)", "matrix/AheadAttention/rows"},
+	{"windows of panels that move", "matrixpanelpages.cu", "first_seen(*s, a->pos[row])", "first_seen(*s, n)", "TestPanelsOfPages"},
+	{"keys before a window", "heads.h", "return key >= seen.from && key < seen.end;", "return key < seen.end;", "matrix/AheadAttention/shapes"},
+	{"keys behind a block", "heads.h", "return key >= seen.from && key < seen.end;", "return key >= seen.from;", "matrix/AheadAttention/shapes"},
+	{"what another query sees", "heads.h", "computed_here(s.by_keys ? position : row)", "computed_here(row)", "matrix/AheadAttention/backward"},
+	{"keys of a span alone", "heads.h", "LOOKS_AHEAD ? end_seen(s, x.seq, x.hi - 1) :", "", "matrix/AheadAttention/shapes"},
+	{"queries from a key's step on", "warpattention.h", "(LOOKS_AHEAD ? first_seeing(s, seq, x.base) : own)", "own", "matrix/AheadAttention/backward"},
 	{"keys that do not exist", "heads.h", "	return key + STEP > s.keys;", "	return 0;", "matrix/FullAttention/shapes"},
 	{"keys of a span's rows alone", "heads.h", "return FULL ? x.seq.own :", "return", "matrix/FullAttention/shapes"},
 	{"queries from a key's span on", "turns.h", "n->t = FULL ? 0 :", "n->t =", "matrix/FullAttention/backward"},
@@ -54,7 +68,7 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"a panel of keys not awaited", "attend.h", "		await_copies(0);\n", "		await_copies(1);\n", "f32/Attention"},
 	{"panels filled too early", "attend.h", "		barrier(); // the panels have been read\n", "", "f32/Attention"},
 	{"a panel of values filled too early", "attend.h", "			barrier(); // the panel has been read, and the weights are there\n", "", "f32/Attention"},
-	{"pages between windows", "attend.h", "first_seen(a->s, a->pos[m - 1]) <= a->pos[m] + 1;", "1;", "TestAttendPages"},
+	{"pages between windows", "attend.h", "first_seen(a->s, a->pos[m - 1]) <= end_in_pages(a, m);", "1;", "TestAttendPages"},
 	{"a key's queries of other heads", "attend.h", "h < (kv + 1) * share; h++", "h < kv * share + 1; h++", "f32/AttentionBackward"},
 	{"rows of another sequence in pages", "attend.h", " || a->seq[m - 1] != a->seq[m]) return 0;", ") return 0;", "order=1:f32/PagedAttention"},
 	{"subnormal weights", "copy.cu", "KERNEL(flush_bf16) { convert(bf16s(a.dst), bf16s(a.src), a.n); }", "KERNEL(flush_bf16) { (void)a; }", "bf16/Frozen/subnormals"},
@@ -203,9 +217,9 @@ func foreign(t *testing.T, class string) (list []string) {
 		switch name := strings.TrimSuffix(source, ".cu"); {
 		case strings.HasPrefix(name, "matrix"), strings.HasPrefix(name, "wgmma"):
 			home = "matrix"
-		case name == "tileattention", name == "tilefullattention":
+		case name == "tileattention", name == "tileaheadattention":
 			home = "bf16"
-		case name == "attention", name == "fullattention", name == "chainmatmul":
+		case name == "attention", name == "aheadattention", name == "chainmatmul":
 			home = "f32"
 		}
 		if _, ok := classes()[class]; ok && home != "" && home != class {

@@ -8,6 +8,7 @@ package cuda
 import "C"
 
 import (
+	"strings"
 	"unsafe"
 
 	"exp/kernels"
@@ -51,16 +52,24 @@ const (
 	wgmmaRows     = 64 // of a warpgroup
 )
 
-// inPanels reports whether heads fit into panels: others take the kernels of heads.h.
-func inPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= panelChannels }
+// fitsPanels reports whether heads fit into panels: others take the kernels of heads.h.
+func fitsPanels(s kernels.AttentionShape) bool { return s.D%chunk == 0 && s.D <= panelChannels }
+
+// inPanels reports whether the kernels of panels take rows of sequences. They have no register for an end of each row,
+// so blocks of rows take the kernels of heads.h, too.
+func inPanels(s kernels.AttentionShape) bool { return fitsPanels(s) && s.Ahead.Empty() }
+
+// fullPanels have the kernels for rows that see all of their sequence. They are loaded when a model wants them.
+var fullPanels = []string{"matrixfullpanel.ptx", "matrixfullpaneldq.ptx", "matrixfullpaneldkv.ptx"}
 
 // pickAttention chooses the kernels for M rows of some sequences. By wgmma, caps would take too many registers, and
-// there are no kernels for rows that see those behind them.
+// there are no kernels for rows that see all of their sequence.
 func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) heads {
 	if s.Full {
+		b.loadOnce(fullPanels)
 		full := panelHeads
 		for _, p := range []*panels{&full.forward, &full.dq, &full.dkv} {
-			p.name = b.attends(p.name, s)
+			p.name = fullName(p.name)
 		}
 		return full
 	}
@@ -69,6 +78,9 @@ func (b *Backend) pickAttention(M, sequences int, s kernels.AttentionShape) head
 	}
 	return panelHeads
 }
+
+// fullName returns the name of the kernel for rows that see all of their sequence.
+func fullName(name string) string { return strings.Replace(name, "attention", "full_attention", 1) }
 
 // never keeps attention off wgmma.
 func never(_, _, _ int) bool { return false }

@@ -40,7 +40,10 @@ func TestPanelsOfPages(t *testing.T) {
 		s.Scale = 1 / math.Sqrt(float64(s.D))
 		for _, size := range []int{16, 48} {
 			t.Run(fmt.Sprintf("%+v/%d", s, size), func(t *testing.T) {
-				sameBits(t, pagedOn(t, b, s, size), pagedOn(t, ref.NewMatrix(), s, size))
+				sameBits(t, pagedOn(t, b, s, size, nil), pagedOn(t, ref.NewMatrix(), s, size, nil))
+				if s.Window > 0 {
+					sameBits(t, pagedOn(t, b, s, size, pagesAhead), pagedOn(t, ref.NewMatrix(), s, size, pagesAhead))
+				}
 			})
 		}
 	}
@@ -49,6 +52,9 @@ func TestPanelsOfPages(t *testing.T) {
 // attended returns the results of Attention and AttentionBackward.
 func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets, groups []int32) [][]float32 {
 	M := int(offsets[len(offsets)-1])
+	if !s.Ahead.Empty() {
+		s.Ahead = upload(t, b, kernels.I32, kernels.Elems[int32](s.Ahead))
+	}
 	qkv, dout := operands(t, b, spread(M*s.Stride(), 0.37)), operands(t, b, spread(M*s.H*s.D, 1.3))
 	out, dqkv := operands(t, b, make([]float32, M*s.H*s.D)), operands(t, b, make([]float32, M*s.Stride()))
 	stats := upload(t, b, kernels.F32, make([]float32, 2*M*s.H))
@@ -61,9 +67,12 @@ func attended(t *testing.T, b kernels.Backend, s kernels.AttentionShape, offsets
 	return [][]float32{read32(b, out), read32(b, stats), read32(b, dqkv)}
 }
 
-// pagedOn returns the attention of the last rows of two sequences, which lie in pages among others that hold NaN. Pages
-// before a window are none.
-func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int) [][]float32 {
+// pagesAhead is how many positions behind it each row of pagedOn sees.
+var pagesAhead = []int32{0, 20, 0, 5}
+
+// pagedOn returns the attention of the last and the middle rows of two sequences, which lie in pages among others that
+// hold NaN. Pages that no row sees are none. Rows see as many behind them as ahead says, if it says so.
+func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int, ahead []int32) [][]float32 {
 	const used = 5
 	lengths := []int{61, 17}
 	keys := make([]float32, 2*used*s.K*s.D*size)
@@ -86,12 +95,18 @@ func pagedOn(t *testing.T, b kernels.Backend, s kernels.AttentionShape, size int
 	for i := range table {
 		page, seen := i%used, false
 		for m, n := range pos {
-			last := int(n)
-			seen = seen || int(seq[m]) == i/used && page >= max(0, last+1-s.Window)/size && page <= last/size || s.Window == 0
+			from, last := max(0, int(n)+1-s.Window), int(n)
+			if ahead != nil {
+				last += int(ahead[m])
+			}
+			seen = seen || int(seq[m]) == i/used && page >= from/size && page <= last/size || s.Window == 0
 		}
 		if !seen {
 			table[i] = -1 << 20
 		}
+	}
+	if ahead != nil {
+		s.Ahead = upload(t, b, kernels.I32, ahead)
 	}
 	out := operands(t, b, make([]float32, len(seq)*s.H*s.D))
 	b.PagedAttention(out, kernels.Buffer{}, operands(t, b, spread(len(seq)*s.Stride(), 0.7)), p, upload(t, b, kernels.I32, table),

@@ -77,7 +77,7 @@ INLINE void attend(const struct panel_attention_args *a, struct span x, address 
 	const int apart = (int)(s.K * s.D);
 	const address ring = shared + OWN;
 	const int base = base_of(x) + row_of_warp(), parts = (x.hi - base + STEP - 1) / STEP;
-	const int end = keys_of(x);
+	const int end = keys_of(s, x);
 	struct step step = step_of(s, x, base, 0);
 	struct running rows[PARTS];
 	sums_of_panel out;

@@ -36,7 +36,7 @@ INLINE void gradient_of_queries(const struct panel_attention_dq_args *a, struct 
 	sums_of_panel dq;
 	products_of_panel z, dp;
 	struct step step = step_of(s, x, base, 0);
-	const int end = keys_of(x), first = seen_from(step, x.lo) / PANEL * PANEL, apart = (int)(s.K * s.D);
+	const int end = keys_of(s, x), first = seen_from(step, x.lo) / PANEL * PANEL, apart = (int)(s.K * s.D);
 	no_sums_in_panel(dq);
 	EACH_OF_WARP(p) UNROLL for (int i = 0; i < 2; i++)
 		statistics[p][i] = query_of(a, x.seq, base + p * STEP + quad() + 8 * i, x.lo, x.hi, h);

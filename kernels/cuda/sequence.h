@@ -45,6 +45,29 @@ DEVICE long first_seen(struct attention_shape s, long n) {
 	return s.window > 0 && n + 1 > s.window ? n + 1 - s.window : 0;
 }
 
+// end_seen returns one past the last position that position n of a sequence, one of its own, sees where rows see
+// those behind them: with blocks of rows up to its block's last one, without up to the sequence's.
+DEVICE int end_seen(struct attention_shape s, struct sequence seq, int n) {
+	return s.ahead ? n + 1 + s.ahead[row_of(seq, n)] : seq.prefix + seq.own;
+}
+
+// first_seeing returns the first of a sequence's own positions that sees position t, where end_seen says what they
+// see: no end is before the one of the position before.
+DEVICE int first_seeing(struct attention_shape s, struct sequence seq, int t) {
+	int lo = seq.prefix, hi = t > lo ? t : lo;
+	while (lo < hi) {
+		const int mid = lo + (hi - lo) / 2;
+		if (end_seen(s, seq, mid) > t) hi = mid;
+		else lo = mid + 1;
+	}
+	return lo;
+}
+
+// end_in_pages returns one past the last position that a row of pages sees.
+DEVICE int end_in_pages(const struct paged_attention_args *a, long row) {
+	return a->pos[row] + 1 + (a->s.ahead ? a->s.ahead[row] : 0);
+}
+
 // stride is the number of elements in a row of queries, keys and values. query_at, key_at and
 // value_at are the offsets of heads of row m.
 DEVICE long stride(struct attention_shape s) { return (s.H + 2 * s.K) * s.D; }

@@ -1,8 +1,26 @@
 // Attention on tensor cores (heads.h). A warp has the spans that begin within 16 rows, for one head.
-// It is one text for matrixattention.cu and matrixfullattention.cu, which name its kernels NAME(x).
+// It is one text for matrixattention.cu and matrixaheadattention.cu, which name its kernels NAME(x).
 #include "heads.h"
 
 #define CHANNELS (2 * GROUP) // tiles of 8 channels whose sums a warp holds
+
+// ROOM_OF_SEEN is the warp's room for what 16 queries see, if they see others behind them.
+#if LOOKS_AHEAD
+#define ROOM_OF_SEEN(seen)                       \
+	SHARED(struct seen, seen##_of_block, HEAD_THREADS / WARP * STEP); \
+	struct seen *const seen = seen##_of_block + threadIdx.x / WARP * STEP
+#else
+#define ROOM_OF_SEEN(seen) struct seen *const seen = 0
+#endif
+
+// looking returns a step whose queries see what `seen` will say.
+DEVICE struct step looking(struct step s, struct seen *seen) {
+#if LOOKS_AHEAD
+	s.seen = seen;
+#endif
+	(void)seen;
+	return s;
+}
 
 // offset_of returns the offset of a head in a row, -1 without a row.
 DEVICE long offset_of(int row, long width, long head) { return row < 0 ? -1 : row * width + head; }
@@ -41,14 +59,15 @@ INLINE void add_rows(float sum[][4], int tiles, const uint32_t *weights, struct 
 // first_step is the first step whose positions a span's queries see.
 DEVICE long first_step(struct attention_shape s, struct span x) { return first_seen(s, x.lo) / STEP * STEP; }
 
-INLINE void attend(const struct attention_args *a, struct span x, int h) {
+INLINE void attend(const struct attention_args *a, struct span x, int h, struct seen *seen) {
 	const struct attention_shape s = a->s;
 	const int kv = h / (int)(s.H / s.K), width = (int)stride(s), q_head = (int)query_at(s, 0, h), k_head = (int)key_at(s, 0, kv);
-	const int end = keys_of(x);
-	struct step step = step_of(s, x, x.base, 0);
+	const int end = keys_of(s, x);
+	struct step step = looking(step_of(s, x, x.base, 0), seen);
 	float y, z[KEYS / STEP][2][4];
 	uint32_t weights[KEYS / STEP][4];
 	int q[2], k[2], v[4];
+	see_ahead(step, s, x.seq, x.base, x.lo, x.hi);
 	ROLLED for (int d = 0; d < s.D; d += CHANNELS * 8) {
 		float out[CHANNELS][4];
 		struct running rows;
@@ -93,11 +112,12 @@ INLINE void attend(const struct attention_args *a, struct span x, int h) {
 BLOCK_KERNEL(NAME(attention), HEAD_THREADS, 2) {
 	const int warp = (int)(element() / WARP), h = warp % (int)a.s.H, M = (int)a.p.M;
 	const int first = warp / (int)a.s.H * STEP, end = first + STEP < M ? first + STEP : M;
+	ROOM_OF_SEEN(seen);
 	struct span x;
-	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) attend(&a, x, h);
+	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) attend(&a, x, h, seen);
 }
 
-#if !FULL
+#if !LOOKS_AHEAD
 // A half warp for each row and head: a thread has a lane.
 BLOCK_KERNEL(matrix_attention_delta, LANE_THREADS, 4) {
 	const long at = element() / LANES;
@@ -110,14 +130,15 @@ BLOCK_KERNEL(matrix_attention_delta, LANE_THREADS, 4) {
 }
 #endif
 
-INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, struct span x, long h) {
+INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, struct span x, long h, struct seen *seen) {
 	const struct attention_shape s = a->s;
 	const long kv = h / (s.H / s.K), width = stride(s), q_head = query_at(s, 0, h), k_head = key_at(s, 0, kv);
-	const int end = keys_of(x);
-	struct step step = step_of(s, x, x.base, 0);
+	const int end = keys_of(s, x);
+	struct step step = looking(step_of(s, x, x.base, 0), seen);
 	float z[2][4], dp[2][4];
 	uint32_t weights[4];
 	int q[2], k[2], by[4];
+	see_ahead(step, s, x.seq, x.base, x.lo, x.hi);
 	by_quad(q, x.base, x.seq, x.lo, x.hi);
 	const struct query row[] = {query_of(a, x.seq, x.base + quad(), x.lo, x.hi, h),
 		query_of(a, x.seq, x.base + quad() + 8, x.lo, x.hi, h)};
@@ -151,25 +172,28 @@ INLINE void gradient_of_queries(const struct matrix_attention_backward_args *a, 
 BLOCK_KERNEL(NAME(attention_dq), HEAD_THREADS, 2) {
 	const long warp = element() / WARP, h = warp % a.s.H, M = a.p.M;
 	const int first = (int)(warp / a.s.H) * STEP, end = first + STEP < M ? first + STEP : (int)M;
+	ROOM_OF_SEEN(seen);
 	struct span x;
-	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) gradient_of_queries(&a, x, h);
+	for (int i = first; (i = next_span(a.p, i, end, STEP, &x)) < end; i++) gradient_of_queries(&a, x, h, seen);
 }
 
 #define KEY_CHANNELS GROUP // fewer: the loops around them take registers
 
 // add_queries adds what a sequence and a query head contribute to the gradients of a span's keys, or of its values.
 INLINE void add_queries(const struct matrix_attention_backward_args *a, int values, float sum[][4], struct span x,
-	struct sequence seq, int kv, int h, int d) {
+	struct sequence seq, int kv, int h, int d, struct seen *seen) {
 	const struct attention_shape s = a->s;
 	const long width = stride(s), q_head = query_at(s, 0, h);
-	const int T = seq.prefix + seq.own, start = FULL ? 0 : (x.base > seq.prefix ? x.base : seq.prefix) / STEP * STEP;
-	struct step step = step_of(s, x, x.base, 1);
+	const int T = seq.prefix + seq.own, own = x.base > seq.prefix ? x.base : seq.prefix;
+	const int start = (LOOKS_AHEAD ? first_seeing(s, seq, x.base) : own) / STEP * STEP;
+	struct step step = looking(step_of(s, x, x.base, 1), seen);
 	float z[2][4], dp[2][4] = {{0}};
 	uint32_t weights[4];
 	int k[2], q[2], by[4];
 	by_quad(k, x.base, x.seq, x.lo, x.hi);
 	ROLLED for (int n = start; n < T; n += STEP) {
 		step.position = n;
+		see_ahead(step, s, seq, n, seq.prefix, T);
 		by_quad(q, n, seq, seq.prefix, T);
 		by_pair(by, n, seq, seq.prefix, T);
 		dot_rows(z, a->qkv, width, key_at(s, 0, kv), k, a->qkv, width, q_head, q, s.D);
@@ -190,7 +214,7 @@ INLINE void add_queries(const struct matrix_attention_backward_args *a, int valu
 
 // gradient_of_keys has a key/value head of a warp's spans: over the sequences that see it, the query heads
 // that share the head, and the query rows.
-INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int values) {
+INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int values, struct seen *seen) {
 	const struct attention_shape s = a->s;
 	const long warp = element() / WARP;
 	const int kv = (int)(warp % s.K), first = (int)(warp / s.K) * STEP, share = (int)(s.H / s.K);
@@ -204,7 +228,7 @@ INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int
 			UNROLL for (int c = 0; c < KEY_CHANNELS; c++) UNROLL for (int e = 0; e < 4; e++) sum[c][e] = 0;
 			ROLLED for (int see = j; see <= last; see++)
 				ROLLED for (int h = kv * share; h < (kv + 1) * share; h++)
-					add_queries(a, values, sum, x, sequence_of(a->p, see, group), kv, h, d);
+					add_queries(a, values, sum, x, sequence_of(a->p, see, group), kv, h, d, seen);
 			UNROLL for (int e = 0; e < 4; e++) {
 				const long n = x.base + row_in_tile(e), row = row_of(x.seq, n);
 				if (n < x.lo || n >= x.hi) continue;
@@ -217,5 +241,12 @@ INLINE void gradient_of_keys(const struct matrix_attention_backward_args *a, int
 	}
 }
 
-BLOCK_KERNEL(NAME(attention_dk), HEAD_THREADS, 2) { gradient_of_keys(&a, 0); }
-BLOCK_KERNEL(NAME(attention_dv), HEAD_THREADS, 2) { gradient_of_keys(&a, 1); }
+BLOCK_KERNEL(NAME(attention_dk), HEAD_THREADS, 2) {
+	ROOM_OF_SEEN(seen);
+	gradient_of_keys(&a, 0, seen);
+}
+
+BLOCK_KERNEL(NAME(attention_dv), HEAD_THREADS, 2) {
+	ROOM_OF_SEEN(seen);
+	gradient_of_keys(&a, 1, seen);
+}

@@ -33,7 +33,7 @@ type Backbone struct {
 // NewBackbone allocates a base with all weights zero. dtype is kernels.F32 or kernels.BF16.
 // It returns an error if the device has no room or the configuration is impossible.
 func NewBackbone(be kernels.Backend, c Config, lm bool, dtype kernels.DType) (*Backbone, error) {
-	if err := c.fits(be); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if dtype != kernels.F32 && dtype != kernels.BF16 {

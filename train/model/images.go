@@ -281,18 +281,6 @@ func (m *Model) Ahead(id int32) int {
 	return im.Tokens() - 1 - int(id-im.First)
 }
 
-// fits checks that models of configuration c are possible, and that be computes their attention.
-func (c Config) fits(be kernels.Backend) error {
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	if c.Images.Block > 0 && !kernels.SeesAhead(be) {
-		return fmt.Errorf("model: in this model the tokens of an image see each other, which %s cannot compute yet: "+
-			"run it on a CPU, or train its text part alone (model.part: text)", be.Name())
-	}
-	return nil
-}
-
 // lookAhead says how many rows behind it each row sees. The rows of an image must all be there.
 func (m *Model) lookAhead(x *imageRoom, tokens []int32) {
 	if x.ahead.dev.Empty() {

@@ -86,7 +86,7 @@ func (y *layer) linears() []*linear {
 // New allocates a model with all parameters zero. It returns an error if the device has no
 // room or the configuration is impossible.
 func New(be kernels.Backend, c Config, h Heads, trainable bool) (*Model, error) {
-	if err := c.fits(be); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if h.Adapters != nil {

@@ -98,12 +98,6 @@ func (u uncut) EmbedBackward(dweight, dout, ids kernels.Buffer, C int, scale flo
 	u.Backend.(*Backend).Backend.EmbedBackward(dweight, dout, ids, C, scale)
 }
 
-// SeesAhead is the backend's.
-func (u uncut) SeesAhead() bool { return kernels.SeesAhead(u.Backend) }
-
-// SeesAhead is the rank's backend's.
-func (b *Backend) SeesAhead() bool { return kernels.SeesAhead(b.Backend) }
-
 // Close frees the rooms for parts.
 func (b *Backend) Close() {
 	for _, x := range b.rooms {
