@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train"
@@ -18,7 +19,21 @@ type parts []Part
 // add adds a part that takes any memory.
 func (p *parts) add(name string, bytes int) {
 	if bytes > 0 {
-		*p = append(*p, Part{name, int64(bytes)})
+		*p = append(*p, Part{Name: name, Bytes: int64(bytes)})
+	}
+}
+
+// reach sets how much of the activations on a CPU no micro-batch reaches.
+func (p parts) reach(c *config.Run, arch model.Config, h model.Heads, limit capacities, operand kernels.DType,
+	w stage.Crew) {
+	if device.UsesGPU(c) {
+		return
+	}
+	for i := range p {
+		if p[i].Name == string(kernels.ActivationRoom) {
+			p[i].Untouched = int64(activationBytes(c, arch, h, limit, operand, w) -
+				reachedBytes(c, arch, h, limit, operand, w))
+		}
 	}
 }
 
