@@ -187,3 +187,20 @@ func TestRatesOf(t *testing.T) {
 		}
 	}
 }
+
+// The completions of an evaluation's problem share its prompt: 33 prompts of at most 3 pages, and 2 pages for each of 512
+// completions, not 3.
+func TestSharedPromptsOfEvaluation(t *testing.T) {
+	cache := func(n string) Part {
+		e, err := Of(recipe(t, "steps_cpu.yaml", "data.max_prompt_tokens=34", "rollout.max_new_tokens=14", "eval.final.n="+n), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Memory[slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == string(kernels.CacheRoom) })]
+	}
+	two, many := cache("2"), cache("16")
+	got, want := float64(many.resident())/float64(many.Bytes), float64(33*3+512*2+1)/float64(513*3+1)
+	if two.Untouched != 0 || many.Bytes != two.Bytes || math.Abs(got-want) > 0.01 {
+		t.Errorf("%+v, with two completions %+v: %.3f are touched, want %.3f", many, two, got, want)
+	}
+}

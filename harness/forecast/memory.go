@@ -123,6 +123,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	w := stage.Everyone(c, 1)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
+	parts.sharePrompts(c, engine, at, arch, heads, operand)
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
 	if c.JudgesAlone() && (c.Reward.HasModel() || c.Reward.Trained()) { // which scores when the rest is freed

@@ -47,6 +47,25 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 	p.add(string(kernels.StepRoom), step)
 }
 
+// sharePrompts sets how much of a CPU's cache an evaluation does not touch, since the completions of a problem share
+// its prompt.
+func (p parts) sharePrompts(c *config.Run, o generate.Options, at stage.Placement, arch model.Config, h model.Heads,
+	operand kernels.DType) {
+	n := c.Eval.Final.N
+	if device.UsesGPU(c) || at.CacheTokens > 0 || n < 2 {
+		return
+	}
+	all, _ := o.Bytes(arch, h, operand, 1)
+	fresh := min(c.Eval.Final.MaxNewTokens, o.MaxTokens)
+	o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh, New: fresh}}
+	touched, _ := o.Bytes(arch, h, operand, 1)
+	for i := range p {
+		if p[i].Name == string(kernels.CacheRoom) {
+			p[i].Untouched = int64(all - touched)
+		}
+	}
+}
+
 // addModels adds the models of a rank that learns.
 func (p *parts) addModels(pinned *parts, c *config.Run, arch model.Config, h model.Heads, needs train.Needs,
 	w stage.Crew, off train.Offload, policy train.Optim) {
