@@ -57,7 +57,8 @@ func (p parts) sharePrompts(c *config.Run, o generate.Options, at stage.Placemen
 	}
 	all, _ := o.Bytes(arch, h, operand, 1)
 	fresh := min(c.Eval.Final.MaxNewTokens, o.MaxTokens)
-	o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh, New: fresh}}
+	o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh,
+		New: fresh}}
 	touched, _ := o.Bytes(arch, h, operand, 1)
 	for i := range p {
 		if p[i].Name == string(kernels.CacheRoom) {
