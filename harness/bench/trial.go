@@ -30,7 +30,7 @@ const (
 	trialTokens = 256     // of a step
 	trialDrawn  = 32      // most sequences
 	trialNew    = 8
-	trialTurns  = 3 // of which the median counts, after one that touches the memory
+	trialTurns  = 3 // of which the fastest counts, after one that touches the memory: other work delays some
 )
 
 // Try measures a model with the shape of c: with sequences of so many tokens, and sampling so many together, if these
@@ -50,18 +50,18 @@ func Try(ctx context.Context, be Device, c model.Config, length, together int) (
 	for _, p := range steps.Phases {
 		switch p.Name {
 		case "forward", "logprob":
-			t.Forward += p.Seconds.Median
+			t.Forward += p.Seconds.Min
 		case "backward":
-			t.Backward += p.Seconds.Median
+			t.Backward += p.Seconds.Min
 		default:
-			t.Update += p.Seconds.Median
+			t.Update += p.Seconds.Min
 		}
 	}
 	calls, err := s.sample("", t.Model)
 	if err != nil {
 		return t, fmt.Errorf("bench: %w", err)
 	}
-	t.Sampling = calls.Seconds.Median
+	t.Sampling = calls.Seconds.Min
 	return t, nil
 }
 
