@@ -11,29 +11,35 @@ import (
 	"time"
 )
 
-// The process uses as much memory in training as the plan says, the program's own part included.
+// The process uses as much memory up to the end of a stage as the plan says, the program's own part included.
 func TestPlannedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("trains in a separate process")
 	}
+	wide := []string{"--set", "prefer={steps: 2, max_tokens: 64, pairs_per_step: 12, source: " + longPairs(t) + "}", "--set", "train.slices=1",
+		"--set", "model.arch={layers: 4, width: 256, heads: 4, kv_heads: 2, head_size: 64, ffn: 768}", "--set", "compute.micro_batch_tokens=1024"}
 	for _, tt := range []struct {
-		name   string
-		chance float64 // how far below the plan the peak may be
-		mapped float64 // of the program's file, as a program that was just linked has it at that peak
-		sets   []string
+		name, recipe, stage string
+		chance              float64 // how far below the plan the peak may be
+		mapped              float64 // of the program's file at that peak, unless the program was just linked
+		sets                []string
 	}{
 		// Collections of so small a heap come a little earlier or later. The peak is at the start.
-		{"as it is", 12 << 20, 70 << 20, nil},
+		{"as it is", smokeRecipe, "train", 12 << 20, 52 << 20, nil},
 		// A collection before all completions are there lets the heap grow less, by up to half of what they take.
-		{"many completions", 24 << 20, 46 << 20, []string{"--set", "rollout={n: 4000, max_new_tokens: 6}", "--set", "train.steps=1", "--set", "eval.online.every_steps=0"}},
+		{"many completions", smokeRecipe, "train", 24 << 20, 24 << 20, []string{"--set", "rollout={n: 4000, max_new_tokens: 6}",
+			"--set", "train.steps=1", "--set", "eval.online.every_steps=0"}},
+		// A short stage makes too little garbage to fill the heap's room.
+		{"preferences", "../../configs/prefer_cpu.yaml", "prefer", 20 << 20, 21 << 20, wide},
+		{"adapters", "../../configs/prefer_cpu.yaml", "prefer", 20 << 20, 16 << 20, append(wide, "--set", "prefer.lora.rank=8")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			args := append([]string{"run", smokeRecipe, "--store", filepath.Join(t.TempDir(), "store"), "--set", "compute.threads=2"}, tt.sets...)
+			args := append([]string{"run", tt.recipe, "--store", filepath.Join(t.TempDir(), "store"), "--set", "compute.threads=2"}, tt.sets...)
 			planned, peak := plannedMemory(t, args), 0.0
 			// When collections come differs from run to run: on a busy machine half of them miss the plan.
 			for i := 0; i < 12 && peak < planned-tt.chance; i++ {
 				args[3] = filepath.Join(t.TempDir(), "store")
-				peak = max(peak, peakOfTraining(t, args, tt.mapped))
+				peak = max(peak, peakUntil(t, tt.stage, args, tt.mapped))
 				t.Logf("planned %.0f MiB, peak %.0f", planned/(1<<20), peak/(1<<20))
 			}
 			if peak < planned-tt.chance || peak > 1.05*planned {
@@ -43,23 +49,36 @@ func TestPlannedMemory(t *testing.T) {
 	}
 }
 
-// peakOfTraining executes exp run in a separate process and returns the peak of memory that training recorded, in bytes.
-// Linux maps more of a program that was just linked than of a copy. If it maps less than program bytes, peakOfTraining
-// adds the rest.
-func peakOfTraining(t *testing.T, args []string, program float64) float64 {
+// longPairs writes pairs of 64 tokens a side and returns the file.
+func longPairs(t *testing.T) string {
 	t.Helper()
-	p := start(t, append(args[:len(args):len(args)], "--until", "train")...)
+	var b strings.Builder
+	for i := range 24 {
+		fmt.Fprintf(&b, "{\"prompt\": \"%021d\", \"chosen\": %q, \"rejected\": %q}\n", i, strings.Repeat("b", 42), strings.Repeat("c", 42))
+	}
+	file := filepath.Join(t.TempDir(), "pairs.jsonl")
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// peakUntil executes exp run in a separate process and returns the peak of memory that a stage recorded, in bytes, as
+// if Linux had mapped program bytes of the program's file. It maps up to 20 MiB more of a program that was just linked.
+func peakUntil(t *testing.T, stage string, args []string, program float64) float64 {
+	t.Helper()
+	p := start(t, append(args[:len(args):len(args)], "--until", stage)...)
 	mapped := mappedAtPeak(p.Process.Pid)
 	if code := p.end(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, p.stderr.String())
 	}
 	peak, err := strconv.ParseFloat(strings.TrimSpace(exp(t, "query", "--store", args[3], "-o", "csv", "--no-header",
-		"SELECT peak_mem FROM stages WHERE kind = 'train'").stdout), 64)
+		"SELECT peak_mem FROM stages WHERE kind = '"+stage+"'").stdout), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("peak %.0f MiB, of them %.0f mapped from files", peak/(1<<20), mapped/(1<<20))
-	return peak + max(0, program-mapped)
+	return peak + max(-20<<20, program-mapped)
 }
 
 // mappedAtPeak watches a process until it ends and returns the bytes of files, or of shared memory, that it had mapped
@@ -82,13 +101,19 @@ func mappedAtPeak(pid int) (mapped float64) {
 	}
 }
 
-// plannedMemory returns the bytes of all parts that exp run --dry-run plans.
+// plannedMemory returns the bytes that exp run --dry-run plans for the stage that needs most.
 func plannedMemory(t *testing.T, args []string) float64 {
 	t.Helper()
+	type parts []struct {
+		Bytes     float64
+		Untouched float64 `json:"untouched_bytes"`
+	}
 	var page struct {
 		Data []struct {
 			Estimate struct {
-				Memory  []struct{ Bytes float64 }
+				Memory  parts
+				SFT     parts   `json:"sft_memory"`
+				Prefer  parts   `json:"prefer_memory"`
 				Program float64 `json:"program_bytes"`
 			}
 		}
@@ -97,9 +122,13 @@ func plannedMemory(t *testing.T, args []string) float64 {
 	if err := json.Unmarshal([]byte(plan.stdout), &page); err != nil || len(page.Data) != 1 {
 		t.Fatal(err, plan.stdout)
 	}
-	planned := page.Data[0].Estimate.Program
-	for _, part := range page.Data[0].Estimate.Memory {
-		planned += part.Bytes
+	e, most := page.Data[0].Estimate, 0.0
+	for _, list := range []parts{e.Memory, e.SFT, e.Prefer} {
+		planned := 0.0
+		for _, part := range list {
+			planned += part.Bytes - part.Untouched
+		}
+		most = max(most, planned)
 	}
-	return planned
+	return e.Program + most
 }

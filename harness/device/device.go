@@ -92,6 +92,10 @@ func OpenCPU(o Options, getenv func(string) string) (OnCPU, error) {
 	return OnCPU{be}, nil
 }
 
+// ResidentOnCPU returns the memory that a buffer of so many bytes takes on the CPU if the first used ones are read or
+// written.
+func ResidentOnCPU(bytes, used int) int { return cpu.Resident(bytes, used) }
+
 // Level returns the instruction level: "avx512", "amx".
 func (d OnCPU) Level() string { return d.Backend.Level().String() }
 

@@ -19,15 +19,19 @@ type Teacher struct {
 // Estimate is a forecast of a run's needs, computed from its configuration alone.
 type Estimate struct {
 	Model      string    `json:"model"`
-	Parameters int       `json:"parameters"`            // of the policy's backbone including the output projection
-	Adapters   int       `json:"adapters,omitempty"`    // LoRA parameters, the only trained ones
-	Heads      int       `json:"head_parameters"`       // of auxiliary heads
-	Teachers   []Teacher `json:"teachers,omitempty"`    // algo.reference's first
-	Ranks      int       `json:"ranks,omitempty"`       // each needs Memory; 0: one process
-	Phases     []Phase   `json:"phases,omitempty"`      // of a training step, on a GPU or several ranks
-	Device     string    `json:"device,omitempty"`      // the GPU planned for, also where it is missing
-	Memory     []Part    `json:"memory"`                // on the device, by part
-	HostMemory []Part    `json:"host_memory,omitempty"` // pinned, for a GPU, by part
+	Parameters int       `json:"parameters"`         // of the policy's backbone including the output projection
+	Adapters   int       `json:"adapters,omitempty"` // LoRA parameters, the only trained ones
+	Heads      int       `json:"head_parameters"`    // of auxiliary heads
+	Teachers   []Teacher `json:"teachers,omitempty"` // algo.reference's first
+	Ranks      int       `json:"ranks,omitempty"`    // each needs Memory; 0: one process
+	Phases     []Phase   `json:"phases,omitempty"`   // of a training step
+	// Learning is the work of stages that learn from examples; empty where neither times nor ranks are known.
+	Learning []Learning `json:"learning,omitempty"`
+	// Rates are of this machine's CPU, on which the times rest; nil: the times, if any, are a GPU's.
+	Rates      *Rates `json:"rates,omitempty"`
+	Device     string `json:"device,omitempty"`      // the GPU planned for, also where it is missing
+	Memory     []Part `json:"memory"`                // on the device, by part
+	HostMemory []Part `json:"host_memory,omitempty"` // pinned, for a GPU, by part
 	// Ranks that only sample, and the memory of each. Memory is then a learning rank's.
 	Samplers      int    `json:"samplers,omitempty"`
 	SamplerMemory []Part `json:"sampler_memory,omitempty"`
@@ -61,7 +65,10 @@ type Estimate struct {
 	// Images is the work of vision towers in a training step; nil without any. Show sets it.
 	Images *ImageWork `json:"images,omitempty"`
 
+	rates       Rates // that times rest on; the zero value: there are none
 	onGPU       bool  // Memory is a GPU's
+	longest     int   // tokens of a sequence, for Program
+	held        int   // completions of a step, for Program
 	deviceBytes int64 // memory of Device
 	weights     int64 // bytes of a set of weights in float32
 	merged      int64 // bytes that merge writes: folders, and blobs
@@ -74,10 +81,15 @@ type Estimate struct {
 // Part is one part of memory.
 type Part struct {
 	Name  string `json:"name"`
-	Bytes int64  `json:"bytes"`
+	Bytes int64  `json:"bytes"` // to allocate
+	// Untouched are bytes of them that nothing reads or writes. A CPU's system gives no memory for them.
+	Untouched int64 `json:"untouched_bytes,omitempty"`
 }
 
-// Total returns the sum of the parts of memory.
+// resident returns the memory that the part takes.
+func (p Part) resident() int64 { return p.Bytes - p.Untouched }
+
+// Total returns the memory that the parts of Memory take.
 func (e Estimate) Total() int64 { return sumParts(e.Memory) }
 
 // inMachine returns the memory for arrays of this machine that a rank takes at its peak.
@@ -107,24 +119,33 @@ func (e *Estimate) OnGPU() bool { return e.onGPU }
 // Usable returns how much of the memory of the GPU planned for a plan may fill.
 func (e *Estimate) Usable() int64 { return figures{Memory: e.deviceBytes}.usable() }
 
-// Planned is Total for one stage that ranks share.
-func (e Estimate) Planned(kind config.Stage) int64 {
-	switch kind {
-	case config.SFT:
-		return sumParts(e.SFTMemory)
-	case config.RewardModel:
-		return sumParts(e.RewardModelMemory)
-	case config.Prefer:
-		return sumParts(e.PreferMemory)
-	case config.PassRate:
-		return sumParts(e.rated())
+// Planned returns the bytes that one stage which ranks share allocates on its device.
+func (e Estimate) Planned(kind config.Stage) (bytes int64) {
+	for _, p := range e.partsOf(kind) {
+		bytes += p.Bytes
 	}
-	return e.Total()
+	return bytes
 }
 
+// partsOf returns the memory of one stage that ranks share, by part.
+func (e *Estimate) partsOf(kind config.Stage) []Part {
+	switch kind {
+	case config.SFT:
+		return e.SFTMemory
+	case config.RewardModel:
+		return e.RewardModelMemory
+	case config.Prefer:
+		return e.PreferMemory
+	case config.PassRate:
+		return e.rated()
+	}
+	return e.Memory
+}
+
+// sumParts returns the memory that parts take.
 func sumParts(parts []Part) (bytes int64) {
 	for _, p := range parts {
-		bytes += p.Bytes
+		bytes += p.resident()
 	}
 	return bytes
 }
@@ -137,7 +158,7 @@ func (r Run) Estimate() (Estimate, error) {
 		return Estimate{}, err
 	}
 	if c.Data.Train.Source == config.None {
-		return untrainedEstimate(c, arch, ranks), nil
+		return r.untrained(arch), nil
 	}
 	needs, heads := policyOf(c)
 	e := Estimate{Model: c.Model.Title(), Completions: c.Train.PromptsPerStep * c.Rollout.N,
@@ -152,6 +173,7 @@ func (r Run) Estimate() (Estimate, error) {
 	if ranks > 1 {
 		e.Ranks = ranks
 	}
+	e.rates, e.Rates = r.rates()
 	w := stage.Learners(c, ranks)
 	p := e.planStages(c, arch, longest, w)
 	e.take(p, engineOf(config.Train, c, arch, longest, w))
@@ -163,12 +185,13 @@ func (r Run) Estimate() (Estimate, error) {
 	completions := e.Completions
 	if c.Data.PassRate.Samples > 0 {
 		rates := planLike(p, config.PassRate, c, arch, longest, raters(c, ranks))
-		e.Rating = ratingOf(c, arch, longest, ranks, rates)
+		e.Rating = ratingOf(c, arch, longest, ranks, rates, e.rates)
 		completions = max(completions, stage.RatedTogether(c, ranks)*e.Rating.Each)
 	}
+	e.longest, e.held = longest, completions
 	e.Program = programBytes(c, longest, completions, e.inMachine())
-	if ranks > 1 || e.onGPU {
-		e.Phases = phasesOf(c, arch, longest, ranks, p)
+	if ranks > 1 || e.rates.known() {
+		e.Phases = phasesOf(c, arch, longest, ranks, p, e.rates)
 	}
 	trained, learning := e.learned(c, arch, heads, needs)
 	e.weights = 4 * int64(e.Parameters+e.Heads)
@@ -274,6 +297,7 @@ func (e *Estimate) planStages(c *config.Run, arch model.Config, longest int, w s
 			p = planLike(tuning, config.Train, c, arch, longestOf(config.Train, c, arch), w)
 		}
 		e.setTuning(kind, tuning)
+		e.addLearning(kind, c, arch, w.All, tuning)
 	}
 	return p
 }
@@ -294,14 +318,16 @@ func (e *Estimate) takeSamplers(n int, p planned, engine generate.Options) {
 	}
 }
 
-// untrainedEstimate estimates what a run without training needs, on each of several ranks: to learn from examples,
+// untrained estimates what a run without training needs, on each of several ranks: to learn from examples,
 // if it does, and to sample, if it has suites.
-func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
+func (r Run) untrained(arch model.Config) Estimate {
+	c, ranks := &r.Config.Run, max(1, r.Ranks)
 	e := Estimate{Model: c.Model.Title(), onGPU: device.UsesGPU(c)}
 	e.Parameters, _ = model.Parameters(arch, model.Heads{LM: true})
 	if e.weights = 4 * int64(e.Parameters); ranks > 1 {
 		e.Ranks = ranks
 	}
+	e.rates, e.Rates = r.rates()
 	w, longest := stage.Everyone(c, 1), longestOf(config.EvalGen, c, arch)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	sampled, tuned := planned{}, len(c.Eval.Final.Suites) == 0 && c.LearnsFirst()
@@ -315,6 +341,7 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 		if !p.fits() { // a larger GPU may have room for both
 			p = planOf(kind, c, arch, longest, all)
 		}
+		e.addLearning(kind, c, arch, ranks, p)
 		switch e.setTuning(kind, p); {
 		case tuned && sumParts(p.device) >= sumParts(sampled.device):
 			sampled = p
@@ -325,6 +352,7 @@ func untrainedEstimate(c *config.Run, arch model.Config, ranks int) Estimate {
 		e.addDisk(c)
 	}
 	e.take(sampled, engine)
+	e.longest = longest
 	e.Program = programBytes(c, longest, 0, e.inMachine())
 	return e
 }

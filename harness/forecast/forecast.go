@@ -21,10 +21,39 @@ type Run struct {
 	Config *config.Resolved
 	Ranks  int // that share the work; 0 and 1: one process
 	Vocab  int // size of the tokenizer's vocabulary; 0 reads the tokenizer
+	// Rates of this machine's CPU, for the times of a run that computes on it in one process; nil: no times.
+	Rates *Rates
+}
+
+// rates returns the rates of a rank's device, if they are known, and those of the CPU.
+func (r Run) rates() (Rates, *Rates) {
+	switch {
+	case device.UsesGPU(&r.Config.Run):
+		return gpuRates(), nil
+	case r.Ranks > 1 || r.Rates == nil:
+		return Rates{}, nil
+	}
+	return *r.Rates, r.Rates
 }
 
 // Of is the run of a configuration on so many ranks, or in one process.
 func Of(r *config.Resolved, ranks int) Run { return Run{Config: r, Ranks: ranks} }
+
+// Batch returns the length of the longest sequences that a run learns from, and how many a sampler draws together.
+func (r Run) Batch(arch model.Config) (length, together int) {
+	c := &r.Config.Run
+	together = c.Rollout.MaxSequences
+	if n := sampledPerStep(c); n > 0 {
+		together = min(together, n)
+	}
+	if c.Data.Train.Source != config.None {
+		return longestOf(config.Train, c, arch), together
+	}
+	for _, kind := range tuningStages(c) {
+		length = max(length, longestOf(kind, c, arch))
+	}
+	return length, together
+}
 
 // Placement returns where a rank keeps the memory of a stage, if that learns or samples; of training, a rank that
 // learns.

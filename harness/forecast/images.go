@@ -19,12 +19,18 @@ const (
 	imagePart  = "activations of an image"
 )
 
-// Show corrects the plan of a run by what its data shows, which prompts say: stages whose data shows no image load no
-// tower, and the others keep features of images in the machine's memory and compute them in some time. Placements do
-// not change: they are the same before the data is read.
+// Show corrects the plan of a run by what its data shows, which prompts say: work and activations of stages whose
+// examples lie in files follow their lengths, stages whose data shows no image load no tower, and the others keep
+// features of images in the machine's memory and compute them in some time. Placements do not change: they are the
+// same before the data is read.
 func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 	arch, err := architectureOf(c, prompts.Tokens)
-	if err != nil || !arch.ReadsImages() {
+	if err != nil {
+		return
+	}
+	e.showExamples(c, arch, prompts)
+	e.Program = programBytes(c, e.longest, e.held, e.inMachine())
+	if !arch.ReadsImages() {
 		return
 	}
 	problems, taught, preferred := prompts.Images, prompts.Images, (*prompt.ImagePlan)(nil)

@@ -6,7 +6,6 @@ import (
 
 	"exp/experiments/quantity"
 	"exp/harness/config"
-	"exp/harness/device"
 	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/train"
@@ -123,12 +122,11 @@ func (e *Estimate) showWork(c *config.Run, arch model.Config, x *prompt.ImagePla
 	if e.Images = y; y == nil {
 		return
 	}
-	onGPU := device.UsesGPU(c)
 	seconds := func(flops float64, groups int) float64 { // ranks that share products encode alike
-		if !onGPU {
+		if !e.rates.known() {
 			return 0
 		}
-		return flops / float64(max(1, groups)) / gpuFLOPs
+		return flops / float64(max(1, groups)) / e.rates.Forward
 	}
 	if r := e.Rating; r != nil && r.Seconds > 0 {
 		shown := y.Images / float64(c.Train.PromptsPerStep) * float64(r.Problems)

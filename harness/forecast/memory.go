@@ -48,11 +48,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		needs, heads = policyOf(c)
 		heads = stage.WithAdapters(heads, c, arch)
 	}
-	switch kind {
-	case config.Prefer:
-		heads = stage.PreferHeads(c, arch)
-	case config.RewardModel:
-		heads = stage.RewardModelHeads(c, arch)
+	if kind != config.Train {
+		heads = learningHeads(kind, c, arch)
 	}
 	switch {
 	case heads.Adapters != nil:
@@ -76,6 +73,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	limit := capacityOf(kind, c, longest, w)
 	activations, teaching := teacherRooms(kind, c, arch, limit, longest, w)
 	add(string(kernels.ActivationRoom), activations+activationBytes(c, arch, heads, limit, operand, w))
+	parts.reach(c, arch, heads, limit, operand, w)
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
 	scratch := scratchBytes(kind, c, arch, engine, limit.scratch(), longest, w)
@@ -125,6 +123,7 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	w := stage.Everyone(c, 1)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, 1)
+	parts.sharePrompts(c, engine, at, arch, heads, operand)
 	step := model.Capacity{Tokens: engine.MaxSequences}
 	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
 	if c.JudgesAlone() && (c.Reward.HasModel() || c.Reward.Trained()) { // which scores when the rest is freed
@@ -189,6 +188,8 @@ func scorerBytes(c *config.Run, m model.Config, heads model.Heads, held kernels.
 type capacities struct {
 	scored, trained model.Capacity
 	tokens          int // of the largest micro-batch, which may be less than a small workspace holds
+	// The largest micro-batches of both workspaces.
+	scoredTokens, trainedTokens int
 }
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
@@ -206,12 +207,31 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x 
 		rows = stage.PreferRows(c, longest)
 	default:
 		rows = stage.TrainConfig(c).Rows(longest)
-		x.scored, x.tokens = rows.Scored(), rows.ScoredTokens()
+		x.scored, x.scoredTokens = rows.Scored(), rows.ScoredTokens()
 	}
 	if w.Learns {
-		x.trained, x.tokens = rows.Trained(), max(x.tokens, rows.TrainedTokens())
+		x.trained, x.trainedTokens = rows.Trained(), rows.TrainedTokens()
 	}
+	x.tokens = max(x.scoredTokens, x.trainedTokens)
 	return x
+}
+
+// each calls f for each workspace, with its capacity and what the largest micro-batch needs of it.
+func (x capacities) each(c *config.Run, f func(all, reached model.Capacity, keep model.Keep)) {
+	keep := model.KeepAll
+	if c.Compute.Recompute {
+		keep = model.KeepInputs
+	}
+	reached := func(all model.Capacity, tokens int) model.Capacity {
+		all.Tokens = min(all.Tokens, tokens)
+		return all
+	}
+	if x.scored.Tokens > 0 {
+		f(x.scored, reached(x.scored, x.scoredTokens), model.KeepNothing)
+	}
+	if x.trained.Tokens > 0 {
+		f(x.trained, reached(x.trained, x.trainedTokens), keep)
+	}
 }
 
 // scratch returns the largest micro-batch, for the workspace of operations.
@@ -221,18 +241,19 @@ func (x capacities) scratch() model.Capacity {
 
 // activationBytes returns the memory of a micro-batch's forward and backward passes.
 func activationBytes(c *config.Run, arch model.Config, h model.Heads, limit capacities,
-	operand kernels.DType, w stage.Crew) int {
-	keep := model.KeepAll
-	if c.Compute.Recompute {
-		keep = model.KeepInputs
-	}
-	bytes := 0
-	if limit.scored.Tokens > 0 {
-		bytes += arch.WorkspaceBytes(h, limit.scored, model.KeepNothing, operand, w.Tensor)
-	}
-	if limit.trained.Tokens > 0 {
-		bytes += arch.WorkspaceBytes(h, limit.trained, keep, operand, w.Tensor)
-	}
+	operand kernels.DType, w stage.Crew) (bytes int) {
+	limit.each(c, func(all, _ model.Capacity, keep model.Keep) {
+		bytes += arch.WorkspaceBytes(h, all, keep, operand, w.Tensor)
+	})
+	return bytes
+}
+
+// reachedBytes returns how much of activationBytes takes memory of a CPU.
+func reachedBytes(c *config.Run, arch model.Config, h model.Heads, limit capacities,
+	operand kernels.DType, w stage.Crew) (bytes int) {
+	limit.each(c, func(all, reached model.Capacity, keep model.Keep) {
+		bytes += arch.ReachedBytes(h, all, reached, keep, operand, w.Tensor, device.ResidentOnCPU)
+	})
 	return bytes
 }
 
@@ -309,16 +330,18 @@ func copiesOf(c *config.Run) model.PackedLen {
 // factorChunk is the number of elements in a chunk: tensor cores need rows of whole chunks.
 const factorChunk = 8
 
+// panelColumns is how many columns a panel of the widest CPU backend has.
+const panelColumns = 32
+
 // panels returns PackedLen of the widest CPU backend: panels of 32 columns, in bf16
 // with steps of 32 terms.
 func panels(operand kernels.DType) model.PackedLen {
-	const columns = 32
 	return func(out, in int) (packed, packedT int) {
 		if operand == kernels.BF16 {
-			n := roundUp(out, columns) * roundUp(in, kernels.TileTerms)
+			n := roundUp(out, panelColumns) * roundUp(in, kernels.TileTerms)
 			return n, n
 		}
-		return roundUp(out, columns) * in, roundUp(in, columns) * out
+		return roundUp(out, panelColumns) * in, roundUp(in, panelColumns) * out
 	}
 }
 

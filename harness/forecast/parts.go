@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"exp/harness/config"
+	"exp/harness/device"
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train"
@@ -18,7 +19,21 @@ type parts []Part
 // add adds a part that takes any memory.
 func (p *parts) add(name string, bytes int) {
 	if bytes > 0 {
-		*p = append(*p, Part{name, int64(bytes)})
+		*p = append(*p, Part{Name: name, Bytes: int64(bytes)})
+	}
+}
+
+// reach sets how much of the activations on a CPU no micro-batch reaches.
+func (p parts) reach(c *config.Run, arch model.Config, h model.Heads, limit capacities, operand kernels.DType,
+	w stage.Crew) {
+	if device.UsesGPU(c) {
+		return
+	}
+	for i := range p {
+		if p[i].Name == string(kernels.ActivationRoom) {
+			p[i].Untouched = int64(activationBytes(c, arch, h, limit, operand, w) -
+				reachedBytes(c, arch, h, limit, operand, w))
+		}
 	}
 }
 
@@ -30,6 +45,26 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 	cache, step := o.Bytes(arch, h, operand, shared)
 	p.add(string(kernels.CacheRoom), cache)
 	p.add(string(kernels.StepRoom), step)
+}
+
+// sharePrompts sets how much of a CPU's cache an evaluation does not touch, since the completions of a problem share
+// its prompt.
+func (p parts) sharePrompts(c *config.Run, o generate.Options, at stage.Placement, arch model.Config, h model.Heads,
+	operand kernels.DType) {
+	n := c.Eval.Final.N
+	if device.UsesGPU(c) || at.CacheTokens > 0 || n < 2 {
+		return
+	}
+	all, _ := o.Bytes(arch, h, operand, 1)
+	fresh := min(c.Eval.Final.MaxNewTokens, o.MaxTokens)
+	o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh,
+		New: fresh}}
+	touched, _ := o.Bytes(arch, h, operand, 1)
+	for i := range p {
+		if p[i].Name == string(kernels.CacheRoom) {
+			p[i].Untouched = int64(all - touched)
+		}
+	}
 }
 
 // addModels adds the models of a rank that learns.

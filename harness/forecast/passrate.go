@@ -38,7 +38,7 @@ func crewOf(kind config.Stage, c *config.Run, ranks int) stage.Crew {
 }
 
 // ratingOf returns the work of the stage, nil without it. p is the plan of its memory.
-func ratingOf(c *config.Run, arch model.Config, longest, ranks int, p planned) *Rating {
+func ratingOf(c *config.Run, arch model.Config, longest, ranks int, p planned, rates Rates) *Rating {
 	x := &Rating{Each: c.Data.PassRate.Samples, Problems: c.Problems("train"), Memory: p.device}
 	if most := c.Data.Train.MaxSamples; most > 0 {
 		if most += c.GeneratedProblems("train"); x.Problems == 0 || most < x.Problems {
@@ -50,7 +50,7 @@ func ratingOf(c *config.Run, arch model.Config, longest, ranks int, p planned) *
 	x.Tokens = int64(x.Problems) * int64(x.Each) * int64(fresh)
 	work := rankPlan{c: c, arch: arch, heads: model.Heads{LM: true}, ranks: w.Ranks, shared: w.Tensor,
 		cacheTokens: p.placement.CacheTokens, length: float64(longest), operand: float64(stage.Operand(c).Size()),
-		float: float64(kernels.F32.Size()), onGPU: device.UsesGPU(c)}
+		float: float64(kernels.F32.Size()), onGPU: device.UsesGPU(c), rates: rates}
 	x.Seconds = work.drawing(float64(x.Problems*x.Each), float64(x.Each), float64(fresh)).Seconds
 	return x
 }

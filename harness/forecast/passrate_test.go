@@ -11,7 +11,8 @@ import (
 // Measuring pass rates is part of the plan: 4 completions of each of 64 problems, of 24 tokens, and weights with a
 // sampler's cache. It needs less than training.
 func TestEstimatePassRates(t *testing.T) {
-	r := recipe(t, "smoke_cpu.yaml", "data.pass_rate.samples=4")
+	const large = "train={prompts_per_step: 32, prompts_per_update: 32}" // it needs more memory
+	r := recipe(t, "smoke_cpu.yaml", large, "data.pass_rate.samples=4")
 	e, err := Of(r, 1).Estimate()
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +29,7 @@ func TestEstimatePassRates(t *testing.T) {
 	if n := e.Planned(config.PassRate); n == 0 || n != sumParts(x.Memory) || n >= e.Total() {
 		t.Errorf("%d bytes, training %d", n, e.Total())
 	}
-	without, err := Of(recipe(t, "smoke_cpu.yaml"), 1).Estimate()
+	without, err := Of(recipe(t, "smoke_cpu.yaml", large), 1).Estimate()
 	if err != nil || without.Rating != nil || without.Total() != e.Total() || strings.Contains(without.Text(""),
 		"pass rate") {
 		t.Errorf("without pass rates: %v, %+v", err, without.Rating)

@@ -1,10 +1,6 @@
 package forecast
 
 import (
-	"fmt"
-	"strings"
-
-	"exp/experiments/quantity"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/stage"
@@ -14,7 +10,7 @@ import (
 	"exp/train/optim"
 )
 
-// Phase is a part of a training step on a GPU or on several ranks.
+// Phase is a part of a step that learns.
 type Phase struct {
 	Name    string  `json:"name"`
 	Sent    int64   `json:"bytes_sent"`        // by a rank
@@ -46,27 +42,31 @@ type rankPlan struct {
 	needs          train.Needs
 	ranks, shared  int
 	tokens         float64 // of a step's prompts, counted once, and completions
+	scored         float64 // of the tokens, that get log-probs
 	sequences      float64
 	length         float64 // of a sequence
 	operand, float float64 // bytes
+	rates          Rates   // of a rank's device; the zero value: not known
 	onGPU          bool
 	offload        train.Offload
+	optim          train.Optim
 	cacheTokens    int // of the sampler's cache; 0: enough
 }
 
 // phasesOf returns the phases of a training step on some ranks, for completions of full length. learner is
 // the plan of a rank that learns.
-func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planned) []Phase {
+func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planned, rates Rates) []Phase {
 	w, at := stage.Learners(c, all), learner.placement
 	needs, heads := policyOf(c)
 	heads = stage.WithAdapters(heads, c, arch)
 	r := c.Rollout
 	p := rankPlan{c: c, arch: arch, heads: heads, needs: needs, ranks: w.Ranks, shared: w.Tensor,
-		offload: at.Offload, cacheTokens: at.CacheTokens,
+		offload: at.Offload, cacheTokens: at.CacheTokens, rates: rates, optim: stage.PolicyOptim(config.Train, c),
 		length: float64(longest), operand: float64(stage.Operand(c).Size()), float: float64(kernels.F32.Size()),
 		sequences: float64(c.Train.PromptsPerStep * r.N * r.Tools.Most()), onGPU: device.UsesGPU(c)}
 	fresh := float64(min(r.MaxNewTokens, longest))
-	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.sequences*fresh
+	p.scored = p.sequences * fresh
+	p.tokens = float64(c.Train.PromptsPerStep)*(p.length-fresh) + p.scored
 	s := p
 	s.shared = w.Rollout
 	var list []Phase
@@ -146,23 +146,23 @@ func (p rankPlan) productLink() float64 {
 
 // pass is a phase of passes over all sequences.
 func (p rankPlan) pass(name string, times float64, backward bool) Phase {
-	bytes, passes := p.forwardBytes(), 1.0
+	bytes := p.forwardBytes()
 	if backward {
-		bytes, passes = bytes+p.backwardBytes(), 3
-		if p.c.Compute.Recompute {
-			passes = 4
-		}
+		bytes += p.backwardBytes()
 	}
 	sent := times * p.tokens / p.groups() * bytes * p.others()
 	if backward && p.onGPU {
 		sent += times * p.tokens / p.groups() / float64(p.c.Compute.MicroBatchTokens) * p.columnBytes()
 	}
 	x := Phase{Name: name, Sent: int64(sent)}
-	if p.onGPU {
-		token := p.arch.ForwardFLOPs(1, 1)
-		attention := p.arch.ForwardFLOPs(int(p.length), 0) - p.length*p.arch.ForwardFLOPs(1, 0)
-		work := p.tokens*token/float64(p.ranks) + p.sequences*attention/p.groups() // each rank of a group attends
-		x.Seconds = times*passes*work/gpuFLOPs + sent/p.productLink()
+	if p.rates.known() {
+		w := workOf(p.arch, p.heads, p.length, p.rates.columns)
+		ranks, sequences := float64(p.ranks), p.sequences/p.groups() // each rank of a group attends
+		seconds := p.rates.forwardTime(w, p.tokens/ranks, p.scored/ranks, sequences)
+		if backward {
+			seconds += p.rates.backwardTime(w, p.tokens/ranks, p.scored/ranks, sequences, p.c.Compute.Recompute)
+		}
+		x.Seconds = times*seconds + sent/p.productLink()
 	}
 	return x
 }
@@ -180,7 +180,7 @@ func (p rankPlan) drawing(sampled, each, fresh float64) Phase {
 	attention := p.operand * float64(p.arch.Layers*p.arch.Heads*p.arch.Head)
 	sent := tokens/groups*(p.forwardBytes()+attention)*p.others() + sampled*fresh/groups*record*(groups-1)
 	x := Phase{Name: "sampling", Sent: int64(sent)}
-	if !p.onGPU || sampled == 0 {
+	if !p.rates.known() || sampled == 0 {
 		return x
 	}
 	rows := sampled / groups
@@ -188,13 +188,15 @@ func (p rankPlan) drawing(sampled, each, fresh float64) Phase {
 	if p.cacheTokens > 0 { // sequences are half finished on average; those that restart are not counted
 		batch = min(batch, max(1, float64(p.cacheTokens)/(p.length-fresh/2)))
 	}
-	weights := p.arch.ForwardFLOPs(1, 1) / 2 * p.operand / float64(p.shared)
+	w, shared := workOf(p.arch, p.heads, p.length, p.rates.columns), float64(p.shared)
+	work := (w.token + w.adapters.Forward + w.scored) / shared
 	cache := float64(p.arch.CacheBytes(1, 1, stage.Operand(p.c), p.shared)) * batch * (p.length - fresh/2)
-	step := max((weights+cache)/gpuMemory, batch*p.arch.ForwardFLOPs(1, 1)/float64(p.shared)/gpuFLOPs) + stepStart
+	step := max((work/2*p.operand+cache)/p.rates.Memory, batch*work/p.rates.Sampling) + p.rates.start
 	if p.shared > 1 {
 		step += float64(4*p.arch.Layers) * gatherStart
 	}
-	x.Seconds = rows/batch*fresh*step*(1+tailShare) + sent/p.productLink()
+	prompts := rows / each * (p.length - fresh) * (w.token + w.adapters.Forward) / shared / p.rates.Sampling
+	x.Seconds = prompts + rows/batch*fresh*step*(1+p.rates.tail) + sent/p.productLink()
 	return x
 }
 
@@ -276,7 +278,7 @@ func (p rankPlan) columnBytes() float64 {
 func (p rankPlan) update(updates float64) Phase {
 	n, groups := p.trained(), p.groups()
 	exchanges, products := 2.0, 0.0 // gradients to their shards, parameters from them
-	if stage.PolicyOptim(config.Train, p.c).Kind == optim.KindMuon {
+	if p.optim.Kind == optim.KindMuon {
 		exchanges++ // momenta
 		products = optim.NewtonFLOPs(train.HiddenMatrices(p.trainedTensors())) / groups
 	}
@@ -289,11 +291,11 @@ func (p rankPlan) update(updates float64) Phase {
 		}
 	}
 	x := Phase{Name: "gradients and parameters", Sent: int64(updates * (across + within))}
-	if p.onGPU {
+	if p.rates.known() {
 		near := min(groups, max(1, float64(nodeGPUs/p.shared)))
 		volume := exchanges * p.float * n
 		x.Seconds = updates * (volume*(1-1/near)/nodeLink + volume/near*(1-near/groups)/networkLink +
-			within/p.productLink() + p.memoryTime(n) + products/gpuFLOPs)
+			within/p.productLink() + p.memoryTime(n) + products/p.rates.Forward)
 	}
 	return x
 }
@@ -302,8 +304,7 @@ func (p rankPlan) update(updates float64) Phase {
 // parameters and moments, and each gradient that waits for others, written once and read once.
 func (p rankPlan) memoryTime(n float64) float64 {
 	groups := p.groups()
-	o := stage.PolicyOptim(config.Train, p.c)
-	moments := float64(2*o.Kind.Moments(o.Momentum)) * p.float * n / groups // read and written
+	moments := float64(2*p.optim.Kind.Moments(p.optim.Momentum)) * p.float * n / groups // read and written
 	waiting := 2 * p.float * n * max(0, float64(p.c.Train.Slices)/groups-1)
 	near, far := 3*p.float*n/groups, 0.0
 	for _, x := range []struct {
@@ -316,7 +317,7 @@ func (p rankPlan) memoryTime(n float64) float64 {
 			near += x.bytes
 		}
 	}
-	return near/gpuMemory + far/hostLink
+	return near/p.rates.Memory + far/hostLink
 }
 
 // step returns the most that a rank sends in a step, and the step's time. Ranks that only sample
@@ -331,53 +332,4 @@ func (e *Estimate) step() (sent int64, seconds float64) {
 		sum.Sent, sum.Seconds = sum.Sent+p.Sent, sum.Seconds+p.Seconds
 	}
 	return max(ahead.Sent, learning.Sent), max(ahead.Seconds, learning.Seconds)
-}
-
-// phaseText renders the phases of a step.
-func (e *Estimate) phaseText(add func(format string, args ...any)) {
-	if len(e.Phases) == 0 {
-		return
-	}
-	bytes, seconds := e.step()
-	if seconds == 0 {
-		add("         traffic  up to %s that a rank sends in a step", quantity.Bytes(bytes))
-		for _, p := range e.Phases {
-			add("                  %9s  %s", quantity.Bytes(p.Sent), p.Name)
-		}
-		e.aheadText(add)
-		add("         time     not known: exp bench measures this machine")
-		return
-	}
-	links := ""
-	if e.Ranks > 0 {
-		add("         traffic  up to %s that a rank sends in a step, and %.0f s", quantity.Bytes(bytes), seconds)
-		for _, p := range e.Phases {
-			add("                  %9s  %6.1f s  %s", quantity.Bytes(p.Sent), p.Seconds, p.Name)
-		}
-		links = fmt.Sprintf(" %.0f GB/s to its node of %d, %.0f GB/s beyond,", nodeLink/1e9, nodeGPUs, networkLink/1e9)
-	} else {
-		add("         time     %.0f s a step", seconds)
-		for _, p := range e.Phases {
-			add("                  %7.1f s  %s", p.Seconds, p.Name)
-		}
-	}
-	add("         rests on %.0f TFLOP/s and %.2f TB/s of a GPU, %.0f GB/s to its host,%s", gpuFLOPs/1e12,
-		gpuMemory/1e12, hostLink/1e9, links)
-	add("                  completions of full length and phases one after the other: calculated, not measured")
-	e.aheadText(add)
-}
-
-// aheadText says which phases other ranks go through at the same time.
-func (e *Estimate) aheadText(add func(format string, args ...any)) {
-	var names []string
-	for _, p := range e.Phases {
-		if p.Ahead {
-			names = append(names, p.Name)
-		}
-	}
-	if len(names) > 0 {
-		add("                  ranks that only sample work on %s while the others learn:",
-			strings.Join(names, " and "))
-		add("                  the totals are those of the slower side and of the side that sends more")
-	}
 }

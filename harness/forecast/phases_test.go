@@ -235,7 +235,7 @@ func TestPlanOfSFT(t *testing.T) {
 		more     bool
 	}{{"0", false}, {"3", true}} {
 		e, err := Of(smoke(t, "rollout={staleness: 1, max_sequences: 4}", "train.slices=4",
-			"compute.rollout_ranks="+tt.samplers), 4).Estimate()
+			"sft.problems_per_step=20", "compute.rollout_ranks="+tt.samplers), 4).Estimate()
 		if err != nil {
 			t.Fatal(err)
 		}

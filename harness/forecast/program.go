@@ -28,17 +28,18 @@ func HeapRoom(c *config.Run) int64 {
 }
 
 // programBytes returns the memory that the process needs on top of the device's, whose arrays take so much, for
-// sequences of at most longest tokens and steps of so many completions. While it computes that is 46 MiB of code,
-// tables, libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice its generated
-// problems and the completions of a step, and of the one before, which is recorded meanwhile, with their log-probs and
-// verdicts, and what a teacher says of them. At its start, before it has arrays, it reads all of its own file and
-// stores the sources in it, which takes more. Linux may map some MiB more of a program that was just linked. A
-// published tokenizer adds about three times its file size, usually half of it garbage.
+// sequences of at most longest tokens and steps of so many completions. While it computes that is 22 MiB of code
+// and tables, 8 of libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice its
+// generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with their
+// log-probs and verdicts, and what a teacher says of them. At its start, before it has arrays, it reads all of its
+// own file and stores the sources in it, which takes more. Linux may map 20 MiB more of a program that was just
+// linked, pages that it takes back when it needs them. A published tokenizer adds about three times its file size,
+// usually half of it garbage.
 func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	const (
-		large     = 80 << 20 // with a large model, whose heap has no room
-		computing = 62 << 20
-		starting  = 107 << 20
+		large     = 56 << 20 // with a large model, whose heap has no room
+		computing = 30 << 20
+		starting  = 84 << 20
 	)
 	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1200 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {

@@ -26,7 +26,9 @@ func (e *Estimate) Text(indent string) string {
 			quantity.Bytes(e.CompletionBytes))
 	}
 	add("         disk     up to %s in the store%s", quantity.Bytes(e.Disk), kept)
+	e.learningText(add)
 	if e.Completions == 0 {
+		e.basisText(add)
 		return strings.Join(lines, "\n")
 	}
 	more := ""
@@ -42,6 +44,7 @@ func (e *Estimate) Text(indent string) string {
 	}
 	e.ratingText(add)
 	e.phaseText(add)
+	e.basisText(add)
 	return strings.Join(lines, "\n")
 }
 
@@ -98,7 +101,7 @@ func (e *Estimate) memoryText(add func(format string, args ...any)) {
 
 func (e *Estimate) partsText(add func(format string, args ...any), list []Part) {
 	for _, p := range list {
-		add("                  %9s  %s", quantity.Bytes(p.Bytes), p.Name)
+		add("                  %9s  %s", quantity.Bytes(p.resident()), p.Name)
 	}
 }
 

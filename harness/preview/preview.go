@@ -9,6 +9,7 @@ import (
 
 	"exp/experiments/ident"
 	"exp/experiments/store"
+	"exp/harness/bench"
 	"exp/harness/config"
 	"exp/harness/device"
 	"exp/harness/explain"
@@ -97,6 +98,11 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	if note := bf16Note(c, be); note != "" {
 		out.Notes = append(out.Notes, note)
 	}
+	if on, cpu := be.(device.OnCPU); cpu && m.Ranks <= 1 && out.Estimate != nil {
+		if out.Estimate, err = timed(ctx, r, on); err != nil {
+			return out, err
+		}
+	}
 	p, err := plan.New(r, seed, be.Class(), m.Sources, suites...)
 	if err != nil {
 		return out, err
@@ -108,6 +114,23 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 		}
 	}
 	return out, out.addPlan(ctx, m.DB, p)
+}
+
+// timed returns the estimate with times, which it measures the CPU for.
+func timed(ctx context.Context, r *config.Resolved, on device.OnCPU) (*forecast.Estimate, error) {
+	f := forecast.Of(r, 1)
+	arch, err := forecast.Architecture(&r.Run)
+	if err != nil {
+		return nil, err
+	}
+	length, together := f.Batch(arch)
+	t, err := bench.Try(ctx, on, arch, length, together)
+	if err != nil {
+		return nil, err
+	}
+	f.Rates = new(forecast.RatesOf(t))
+	e, err := f.Estimate()
+	return &e, err
 }
 
 // bf16Note warns of bf16 on a processor without instructions for it, and of emulated tensor cores; "" elsewhere.

@@ -202,6 +202,15 @@ func TestPreferRecipe(t *testing.T) {
 	}
 }
 
+// Folding the adapters of a model that is far smaller than a piece of it takes no more than training.
+func TestPreferFoldsInLittleMemory(t *testing.T) {
+	_, use, _ := preferRecipe(t, "cpu", "prefer.lora.rank=2", "prefer.steps=2",
+		"model.arch={layers: 2, width: 16, heads: 2, kv_heads: 1, head_size: 8, ffn: 32}")
+	if p, planned := float64(use.Peak), float64(use.Planned); !(p > 0 && p <= 1.05*planned && planned <= 1.25*p) {
+		t.Errorf("peak %d, planned %d: %.3f times", use.Peak, use.Planned, p/planned)
+	}
+}
+
 // Adapters learn on frozen weights, in the memory that the plan says, and end up in the weights.
 func TestPreferWithAdapters(t *testing.T) {
 	for _, sets := range [][]string{{"prefer.lora={rank: 8, alpha: 16}"}, {"prefer.lora={rank: 2, targets: [q_proj, down_proj], dropout: 0.1}", "model.dtype=bf16", "prefer.steps=10"}} {

@@ -66,6 +66,15 @@ import (
 	"exp/kernels/ref"
 )
 
+// Resident returns the memory that a buffer of so many bytes takes of which the first used ones are read or written.
+func Resident(bytes, used int) int {
+	const huge = C.HUGE_PAGE
+	if bytes < C.LARGE {
+		return bytes
+	}
+	return min(bytes, (used+huge-1)/huge*huge)
+}
+
 // Alloc returns n zeroed elements outside the Go heap. A large buffer takes memory only where
 // it is touched.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) { return b.alloc(t, n, 0) }

@@ -10,6 +10,18 @@ import (
 	"exp/kernels"
 )
 
+// Small buffers are cleared; large ones take huge pages where they are used.
+func TestResident(t *testing.T) {
+	for _, tt := range []struct{ bytes, used, want int }{
+		{100, 1, 100}, {4<<20 - 1, 0, 4<<20 - 1}, {4 << 20, 0, 0}, {4 << 20, 1, 2 << 20}, {9 << 20, 2 << 20, 2 << 20},
+		{9 << 20, 2<<20 + 1, 4 << 20}, {9 << 20, 9 << 20, 9 << 20},
+	} {
+		if got := Resident(tt.bytes, tt.used); got != tt.want {
+			t.Errorf("%d of %d bytes: %d, want %d", tt.used, tt.bytes, got, tt.want)
+		}
+	}
+}
+
 // Memory is zero and starts on a cache line, whatever its size and whatever was there
 // before; every byte of it can be written.
 func TestAllocGivesZeros(t *testing.T) {

@@ -168,7 +168,7 @@ func (s streamed) write(w io.Writer) error {
 	if len(s.tensor.Shape) > 1 {
 		width = s.tensor.Len() / max(1, s.tensor.Shape[0])
 	}
-	rows := max(1, chunk/width)
+	rows := max(1, min(chunk, s.tensor.Len())/width)
 	room, err := s.be.Alloc(s.be.Float(), rows*width)
 	if err != nil {
 		return err

@@ -130,6 +130,25 @@ func adapted(c Config, a *Adapters) (list []adaptedMap) {
 	return list
 }
 
+// AdapterWork is what adapters add to a token's passes: floating-point operations of products, and elements of
+// activations that are read or written.
+type AdapterWork struct {
+	Forward, Backward           float64
+	ForwardMoved, BackwardMoved float64
+}
+
+// Work returns the work of adapters; a nil *Adapters has none. A backward pass multiplies with A again.
+func (a *Adapters) Work(c Config) (w AdapterWork) {
+	for _, t := range adapted(c, a) {
+		in, out, rank := float64(t.in), float64(t.out), float64(a.Rank)
+		w.Forward += 2 * rank * (in + out)
+		w.Backward += 2 * rank * (3*in + 2*out)
+		w.ForwardMoved += in + 4*out
+		w.BackwardMoved += 6*in + 4*out
+	}
+	return w
+}
+
 // widest returns the largest input and output of any adapted map of the language model.
 func (a *Adapters) widest(c Config) (in, out int) {
 	in, out = 1, 1

@@ -268,12 +268,33 @@ func counter(n *int, size int) func(k int) kernels.Buffer {
 }
 
 // WorkspaceBytes returns the size of a Workspace on each of some ranks that share products.
-func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType, shared int) int {
-	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters, parts: shared}
-	n := 0
-	ws.allocActs(counter(&n, floatSize), counter(&n, operand.Size()), counter(&n, kernels.I32.Size()), h)
-	ws.allocIndex(func(k int) indexBuffer { n += k * kernels.I32.Size(); return indexBuffer{} })
+func (c Config) WorkspaceBytes(h Heads, limit Capacity, keep Keep, operand kernels.DType, shared int) (n int) {
+	for _, bytes := range c.workspace(h, limit, keep, operand, shared) {
+		n += bytes
+	}
 	return n
+}
+
+// ReachedBytes returns how much of WorkspaceBytes a device has memory for if batches need no more than reached, of
+// limit. resident says it of a buffer, of which so many bytes are used.
+func (c Config) ReachedBytes(h Heads, limit, reached Capacity, keep Keep, operand kernels.DType, shared int,
+	resident func(bytes, used int) int) (n int) {
+	used := c.workspace(h, reached, keep, operand, shared)
+	for i, bytes := range c.workspace(h, limit, keep, operand, shared) {
+		n += resident(bytes, used[i])
+	}
+	return n
+}
+
+// workspace returns the bytes of each buffer of a Workspace.
+func (c Config) workspace(h Heads, limit Capacity, keep Keep, operand kernels.DType, shared int) (list []int) {
+	ws := &Workspace{c: c, keep: keep, cap: limit, adapters: h.Adapters, parts: shared}
+	of := func(size int) func(k int) kernels.Buffer {
+		return func(k int) kernels.Buffer { list = append(list, k*size); return kernels.Buffer{} }
+	}
+	ws.allocActs(of(floatSize), of(operand.Size()), of(kernels.I32.Size()), h)
+	ws.allocIndex(func(k int) indexBuffer { list = append(list, k*kernels.I32.Size()); return indexBuffer{} })
+	return list
 }
 
 // CacheBytes returns the size of a Cache on each of some ranks that share products, without the states of

@@ -100,3 +100,35 @@ func TestCountsWithoutPacking(t *testing.T) {
 		}
 	}
 }
+
+// Adapters of rank 3 on a map from 8 to 16 and on one from 8 to 8, in 5 layers.
+func TestAdapterWork(t *testing.T) {
+	c := Config{Vocab: 9, Layers: 5, Width: 8, Heads: 2, KVHeads: 2, Head: 4, FFN: 16, MaxPositions: 8}
+	for targets, want := range map[string]AdapterWork{
+		"up_proj": {5 * 6 * 24, 5 * 6 * 56, 5 * 72, 5 * 112}, "o_proj": {5 * 6 * 16, 5 * 6 * 40, 5 * 40, 5 * 80},
+	} {
+		a := &Adapters{Rank: 3, Alpha: 3, Targets: []string{targets}}
+		if got := a.Work(c); got != want {
+			t.Errorf("%s: %+v, want %+v", targets, got, want)
+		}
+	}
+	if got := (*Adapters)(nil).Work(c); got != (AdapterWork{}) {
+		t.Errorf("no adapters do %+v", got)
+	}
+}
+
+// Of a workspace's buffers, batches use what a smaller workspace has.
+func TestReachedBytes(t *testing.T) {
+	c, h := variants["phi"], Heads{LM: true}
+	limit, less := Capacity{Tokens: 99, Sequences: 9}, Capacity{Tokens: 7, Sequences: 9}
+	bytes := func(resident func(bytes, used int) int) int {
+		return c.ReachedBytes(h, limit, less, KeepAll, kernels.F32, 1, resident)
+	}
+	all, used := bytes(func(bytes, _ int) int { return bytes }), bytes(func(_, used int) int { return used })
+	if want := c.WorkspaceBytes(h, limit, KeepAll, kernels.F32, 1); all != want {
+		t.Errorf("%d bytes, want %d", all, want)
+	}
+	if want := c.WorkspaceBytes(h, less, KeepAll, kernels.F32, 1); used != want || used >= all {
+		t.Errorf("%d bytes are used, want %d", used, want)
+	}
+}
