@@ -85,6 +85,8 @@ type factors struct {
 	class string
 	terms int // of a step
 	sum   func(a, b []float32, acc float32) float32
+	// dots are many sums.
+	dots dots[float32]
 	// attend is one row of attention: wholeRow or byKeys.
 	attend func(f factors, o, z []float32, from int, v []float32) (m, inv float32)
 	embed  bool // Embed rounds weights too
@@ -98,28 +100,25 @@ func column(dst, x []float32, width, j int) []float32 {
 	return dst
 }
 
+// columns returns the columns of x [rows,width] as rows.
+func columns(x []float32, rows, width int) []float32 {
+	y := make([]float32, len(x))
+	for j := range width {
+		column(y[j*rows:(j+1)*rows], x, width, j)
+	}
+	return y
+}
+
 // matMul sets out [M,N] to the sums over k of x [M,K] and w [N,K], from bias [N] or from 0.
 func (f factors) matMul(out, x, w, bias []float32, M, N, K int) {
-	for m := range M {
-		for n := range N {
-			var acc float32
-			if len(bias) != 0 {
-				acc = bias[n]
-			}
-			out[m*N+n] = f.sum(x[m*K:(m+1)*K], w[n*K:(n+1)*K], acc)
-		}
-	}
+	startAt(out, bias, M, N)
+	f.dots(out, x, w, M, N, K)
 }
 
 // matMulDX sets dx [M,K] to the sums over n of dout [M,N] and w [N,K].
 func (f factors) matMulDX(dx, dout, w []float32, M, N, K int) {
-	wk := make([]float32, N)
-	for k := range K {
-		column(wk, w, K, k)
-		for m := range M {
-			dx[m*K+k] = f.sum(dout[m*N:(m+1)*N], wk, 0)
-		}
-	}
+	clear(dx)
+	f.dots(dx, dout, columns(w, N, K), M, K, N)
 }
 
 // matMulDW continues the sums in dw [N,K] over the rows m of each block of
@@ -128,13 +127,7 @@ func (f factors) matMulDW(dw, dbias, dout, x []float32, blocks []int32, M, N, K 
 	checkBlocks(blocks, M)
 	for b := 1; b < len(blocks); b++ {
 		lo, hi := int(blocks[b-1]), int(blocks[b])
-		d, xk := make([]float32, hi-lo), make([]float32, hi-lo)
-		for n := range N {
-			column(d, dout[lo*N:], N, n)
-			for k := range K {
-				dw[n*K+k] = f.sum(d, column(xk, x[lo*K:], K, k), dw[n*K+k])
-			}
-		}
+		f.dots(dw, columns(dout[lo*N:hi*N], hi-lo, N), columns(x[lo*K:hi*K], hi-lo, K), N, K, hi-lo)
 		if len(dbias) != 0 {
 			addColumnSums(dbias, dout[lo*N:hi*N])
 		}

@@ -7,15 +7,18 @@ func MatMul[T Float](out, x, w, bias []T, M, N, K int) {
 	if len(out) != M*N || len(x) != M*K || len(w) != N*K || (len(bias) != 0 && len(bias) != N) {
 		panic("ref: MatMul: length mismatch")
 	}
-	for m := 0; m < M; m++ {
-		xm := x[m*K : (m+1)*K]
-		for n := 0; n < N; n++ {
-			var acc T
-			if len(bias) != 0 {
-				acc = bias[n]
-			}
-			out[m*N+n] = chain(xm, w[n*K:(n+1)*K], acc)
-		}
+	startAt(out, bias, M, N)
+	chains(out, x, w, M, N, K)
+}
+
+// startAt sets each row of out [M,N] to bias [N], or to 0 without one.
+func startAt[T Float](out, bias []T, M, N int) {
+	if len(bias) == 0 {
+		clear(out)
+		return
+	}
+	for m := range M {
+		copy(out[m*N:(m+1)*N], bias)
 	}
 }
 

@@ -22,12 +22,14 @@ var _ kernels.Backend = Mixed{}
 
 // NewMixed returns a backend of class "cpu/bf16": products are tile sums.
 func NewMixed() Mixed {
-	return Mixed{New[float32](), factors{"ref/bf16", "cpu/bf16", kernels.TileTerms, TileSum, wholeRow, false}}
+	f := factors{"ref/bf16", "cpu/bf16", kernels.TileTerms, TileSum, tileProducts, wholeRow, false}
+	return Mixed{New[float32](), f}
 }
 
 // NewMatrix returns a backend of class "matrix/16x25": products are matrix sums.
 func NewMatrix() Mixed {
-	return Mixed{New[float32](), factors{"ref/matrix", "matrix/16x25", kernels.MatrixTerms, MatrixSum, byKeys, true}}
+	f := factors{"ref/matrix", "matrix/16x25", kernels.MatrixTerms, MatrixSum, matrixProducts, byKeys, true}
+	return Mixed{New[float32](), f}
 }
 
 // Name returns "ref/bf16" or "ref/matrix".
@@ -228,7 +230,7 @@ func (b Mixed) SegmentMean(out, x, segments kernels.Buffer, C int) {
 func (b Mixed) LogProb(out kernels.Scores, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer,
 	x kernels.Softmax) {
 	checkMatrix(w)
-	logProbs(b.f.sum, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h),
+	logProbs(b.f.dots, floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE), wide(h),
 		weights[float32](w), ints(targets), w.In, x)
 }
 
@@ -236,7 +238,7 @@ func (b Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc ker
 	w kernels.Matrix, targets, blocks kernels.Buffer, t kernels.Softmax) {
 	checkMatrix(w)
 	x, W := wide(h), weights[float32](w)
-	dz := logitGradients(b.f.sum, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
+	dz := logitGradients(b.f.dots, floats[float32](dLogProb), floats[float32](dEntropy), floats[float32](sc.Entropy),
 		floats[float32](sc.LSE), x, W, ints(targets), w.In, t)
 	R := dEntropy.Len()
 	b.f.matMulDX(floats[float32](dh), dz, W, R, w.Out, w.In)
@@ -247,21 +249,21 @@ func (b Mixed) LogProbBackward(dh, dw, dLogProb, dEntropy kernels.Buffer, sc ker
 
 func (b Mixed) Logits(out, h kernels.Buffer, w kernels.Matrix, cap float64) {
 	checkMatrix(w)
-	allLogits(b.f.sum, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
+	allLogits(b.f.dots, floats[float32](out), wide(h), weights[float32](w), w.In, cap)
 }
 
 func (b Mixed) Sample(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix, u kernels.Buffer,
 	p kernels.Sampling) {
 	checkMatrix(w)
-	samples(b.f.sum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
+	samples(b.f.dots, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
 		wide(h), weights[float32](w), floats[float32](u), w.In, p)
 }
 
 func (b Mixed) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
 	x kernels.Softmax) {
 	checkMatrix(w)
-	topTokens(b.f.sum, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy), floats[float32](out.LSE),
-		wide(h), weights[float32](w), w.In, x)
+	topTokens(b.f.dots, ints(ids), floats[float32](out.LogProb), floats[float32](out.Entropy),
+		floats[float32](out.LSE), wide(h), weights[float32](w), w.In, x)
 }
 
 func (b Mixed) Gate(act, gateUp kernels.Buffer, F int, kind kernels.GateKind) {

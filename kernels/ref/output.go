@@ -16,21 +16,18 @@ import "exp/kernels"
 // entropy and lse are [R], logProb and targets [R,K], h [R,C]. The maximum starts from
 // -Inf and skips NaN, which reaches the result through e.
 func LogProb[T Float](logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
-	logProbs(chain[T], logProb, entropy, lse, h, w, targets, C, x)
+	logProbs(chains[T], logProb, entropy, lse, h, w, targets, C, x)
 }
 
-// dot sums products: acc plus all a[i]·b[i].
-type dot[T Float] func(a, b []T, acc T) T
-
-func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
+func logProbs[T Float](multiply dots[T], logProb, entropy, lse, h, w []T, targets []int32, C int, x kernels.Softmax) {
 	R, V := scoreDims(entropy, lse, h, w, C)
 	K := perRow(len(targets), R)
 	if len(logProb) != R*K {
 		panic("ref: LogProb: length mismatch")
 	}
-	l := newLogits(V, sum, x.Cap)
+	l := newLogits(h, w, R, V, C, multiply, x.Cap)
 	for r := range R {
-		l.compute(h[r*C:(r+1)*C], w, inverse[T](x.Temperature))
+		l.compute(r, inverse[T](x.Temperature))
 		for k := r * K; k < (r+1)*K; k++ {
 			checkTarget(targets[k], V)
 			logProb[k], entropy[r], lse[r] = l.scores(int(targets[k]))
@@ -41,18 +38,18 @@ func logProbs[T Float](sum dot[T], logProb, entropy, lse, h, w []T, targets []in
 // TopTokens sets ids [R,K] to the K tokens of each row with the largest z, by z descending, then id ascending, and the
 // scores as LogProb does for them. If a row's s is NaN they are tokens 0 to K-1.
 func TopTokens[T Float](ids []int32, logProb, entropy, lse, h, w []T, C int, x kernels.Softmax) {
-	topTokens(chain[T], ids, logProb, entropy, lse, h, w, C, x)
+	topTokens(chains[T], ids, logProb, entropy, lse, h, w, C, x)
 }
 
-func topTokens[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w []T, C int, x kernels.Softmax) {
+func topTokens[T Float](multiply dots[T], ids []int32, logProb, entropy, lse, h, w []T, C int, x kernels.Softmax) {
 	R, V := scoreDims(entropy, lse, h, w, C)
 	K := perRow(len(ids), R)
 	if len(logProb) != R*K || K > V || K > kernels.MaxTopTokens {
 		panic("ref: TopTokens: length mismatch")
 	}
-	l, order := newLogits(V, sum, x.Cap), make([]int32, V)
+	l, order := newLogits(h, w, R, V, C, multiply, x.Cap), make([]int32, V)
 	for r := range R {
-		l.compute(h[r*C:(r+1)*C], w, inverse[T](x.Temperature))
+		l.compute(r, inverse[T](x.Temperature))
 		PickTop(ids[r*K:(r+1)*K], l.z, l.s, order)
 		for k := r * K; k < (r+1)*K; k++ {
 			logProb[k], entropy[r], lse[r] = l.scores(int(ids[k]))
@@ -88,7 +85,7 @@ func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T
 		panic("ref: LogProbBackward: length mismatch")
 	}
 	R, V := scoreDims(entropy, lse, h, w, C)
-	dz := logitGradients(chain[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, x)
+	dz := logitGradients(chains[T], dLogProb, dEntropy, entropy, lse, h, w, targets, C, x)
 	MatMulDX(dh, dz, w, R, V, C)
 	if len(dw) > 0 {
 		MatMulDW(dw, nil, dz, h, blocks, R, V, C)
@@ -96,7 +93,7 @@ func LogProbBackward[T Float](dh, dw, dLogProb, dEntropy, entropy, lse, h, w []T
 }
 
 // logitGradients returns dz [R,V] of LogProbBackward.
-func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int,
+func logitGradients[T Float](multiply dots[T], dLogProb, dEntropy, entropy, lse, h, w []T, targets []int32, C int,
 	x kernels.Softmax) []T {
 	R, V := scoreDims(entropy, lse, h, w, C)
 	K := perRow(len(targets), R)
@@ -104,10 +101,10 @@ func logitGradients[T Float](sum dot[T], dLogProb, dEntropy, entropy, lse, h, w 
 		panic("ref: LogProbBackward: length mismatch")
 	}
 	it := inverse[T](x.Temperature)
-	l := newLogits(V, sum, x.Cap)
+	l := newLogits(h, w, R, V, C, multiply, x.Cap)
 	dz := make([]T, R*V)
 	for r := range R {
-		l.compute(h[r*C:(r+1)*C], w, it)
+		l.compute(r, it)
 		dzr, dl := dz[r*V:(r+1)*V], dLogProb[r*K:(r+1)*K]
 		all := SumInOrder(dl)
 		for v, z := range l.z {
@@ -143,6 +140,8 @@ func SumInOrder[T Float](x []T) T {
 // logits is the workspace of one row of the output layer. It is not safe for
 // concurrent use.
 type logits[T Float] struct {
+	projected []T // [R,V] of all rows, before their cap
+
 	z  []T // [V] scaled logits
 	y  []T // [V] the Tanh of their cap
 	e  []T // [V] Exp(z-m)
@@ -150,34 +149,37 @@ type logits[T Float] struct {
 	m  T   // max z
 	s  T   // lane sum of e
 
-	sum dot[T] // sums the projection
 	cap float64
 }
 
-func newLogits[T Float](V int, sum dot[T], cap float64) *logits[T] {
-	return &logits[T]{z: make([]T, V), y: make([]T, V), e: make([]T, V), zm: make([]T, V), sum: sum, cap: cap}
+// newLogits returns a workspace for rows h [R,C] and w [V,C].
+func newLogits[T Float](h, w []T, R, V, C int, multiply dots[T], cap float64) *logits[T] {
+	l := &logits[T]{projected: make([]T, R*V), z: make([]T, V), y: make([]T, V), e: make([]T, V), zm: make([]T, V),
+		cap: cap}
+	multiply(l.projected, h, w, R, V, C)
+	return l
 }
 
 // Logits sets out [R,V] to the logits of h [R,C], capped if cap > 0.
-func Logits[T Float](out, h, w []T, C int, cap float64) { allLogits(chain[T], out, h, w, C, cap) }
+func Logits[T Float](out, h, w []T, C int, cap float64) { allLogits(chains[T], out, h, w, C, cap) }
 
-func allLogits[T Float](sum dot[T], out, h, w []T, C int, cap float64) {
+func allLogits[T Float](multiply dots[T], out, h, w []T, C int, cap float64) {
 	R, V := len(h)/C, len(w)/C
 	if len(h) != R*C || len(w) != V*C || len(out) != R*V {
 		panic("ref: Logits: length mismatch")
 	}
-	for r := range R {
-		for v := range V {
-			out[r*V+v] = cappedScore(sum(h[r*C:(r+1)*C], w[v*C:(v+1)*C], 0), cap)
-		}
+	clear(out)
+	multiply(out, h, w, R, V, C)
+	for i, z := range out {
+		out[i] = cappedScore(z, cap)
 	}
 }
 
-// compute fills l for row h [C] and w [V,C].
-func (l *logits[T]) compute(h, w []T, it T) {
-	C := len(h)
-	for v := range l.z {
-		l.z[v], l.y[v] = capped(l.sum(h, w[v*C:(v+1)*C], 0), l.cap)
+// compute fills l for row r.
+func (l *logits[T]) compute(r int, it T) {
+	V := len(l.z)
+	for v, p := range l.projected[r*V : (r+1)*V] {
+		l.z[v], l.y[v] = capped(p, l.cap)
 		l.z[v] = T(l.z[v] * it)
 	}
 	l.exponentials()

@@ -11,10 +11,10 @@ import (
 // LogProb does for the drawn token, under the softmax as it was before. u [R] in [0,1)
 // decides the draws; see Pick. At temperature 0 the scores are at temperature 1.
 func Sample[T Float](ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
-	samples(chain[T], ids, logProb, entropy, lse, h, w, u, C, p)
+	samples(chains[T], ids, logProb, entropy, lse, h, w, u, C, p)
 }
 
-func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
+func samples[T Float](multiply dots[T], ids []int32, logProb, entropy, lse, h, w, u []T, C int, p kernels.Sampling) {
 	R, V := scoreDims(entropy, lse, h, w, C)
 	if len(ids) != R || len(u) != R || len(logProb) != R {
 		panic("ref: Sample: length mismatch")
@@ -24,10 +24,10 @@ func samples[T Float](sum dot[T], ids []int32, logProb, entropy, lse, h, w, u []
 	if p.Temperature > 0 {
 		it = inverse[T](p.Temperature)
 	}
-	l, adjusted := newLogits(V, sum, p.Cap), newLogits(V, sum, p.Cap)
+	l, adjusted := newLogits(h, w, len(ids), V, C, multiply, p.Cap), newLogits(nil, w, 0, V, C, multiply, 0)
 	kept, order := make([]T, V), make([]int32, V)
 	for r := range ids {
-		l.compute(h[r*C:(r+1)*C], w, it)
+		l.compute(r, it)
 		drawn := l
 		if !p.Adjust.IDs.Empty() || !p.Mask.Empty() {
 			drawn = adjusted

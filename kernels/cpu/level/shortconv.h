@@ -104,6 +104,12 @@ INLINE void conv_run(const struct conv_args *g, const struct run *q, char *slot,
 	}
 }
 
+// conv_run_any is conv_run with any taps, which models rarely have: compiled once for all of h and gated.
+ONE_COPY void conv_run_any(const struct conv_args *g, const struct run *q, char *slot, const char *tail, const struct conv_strip *s, int h,
+	int gated) {
+	conv_run(g, q, slot, tail, s, g->taps, h, gated);
+}
+
 // conv_units computes units lo..hi: a group of sequences × a strip of channels.
 INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h, const int gated) {
 	for (long u = lo; u < hi; u++) {
@@ -119,7 +125,7 @@ INLINE void conv_units(const struct conv_args *g, long lo, long hi, const int h,
 				if (s >= 0) tail = slot;
 			}
 			if (g->taps == (gated ? 3 : 4)) conv_run(g, &q, slot, tail, &strip, gated ? 3 : 4, h, gated);
-			else conv_run(g, &q, slot, tail, &strip, g->taps, h, gated);
+			else conv_run_any(g, &q, slot, tail, &strip, h, gated);
 		}
 	}
 }
@@ -242,6 +248,11 @@ INLINE void conv_back(const struct conv_args *g, float *dy, const struct conv_st
 	}
 }
 
+// conv_back_any is conv_back with any taps, as conv_run_any is conv_run.
+ONE_COPY void conv_back_any(const struct conv_args *g, float *dy, const struct conv_strip *s, int h, int gated) {
+	conv_back(g, dy, s, g->taps, h, gated);
+}
+
 // conv_strips_back computes strips lo..hi. scratch: [rows of a group][CONV_STRIP].
 INLINE void conv_strips_back(const struct conv_args *g, long lo, long hi, int tid, const int h, const int gated) {
 	float *scratch = g->scratch + tid * g->scratch_len;
@@ -249,7 +260,7 @@ INLINE void conv_strips_back(const struct conv_args *g, long lo, long hi, int ti
 		struct conv_strip s;
 		conv_strip_at(g, u, &s);
 		if (g->taps == (gated ? 3 : 4)) conv_back(g, scratch, &s, gated ? 3 : 4, h, gated);
-		else conv_back(g, scratch, &s, g->taps, h, gated);
+		else conv_back_any(g, scratch, &s, h, gated);
 	}
 }
 
