@@ -39,24 +39,24 @@ func MatrixSum(a, b []float32, acc float32) float32 {
 // matrixStep is one step of MatrixSum. The products are exact in float64, and so are they and acc in units of the last
 // place that is kept; turning these into integers cuts them towards zero.
 func matrixStep(a, b []float32, acc float32) float32 {
+	if acc-acc != 0 {
+		return specialStep(a, b, acc)
+	}
 	var products [kernels.MatrixTerms]float64
 	top := matrixLeast
 	if acc != 0 {
 		top = max(top, exponent(acc))
 	}
 	for i, v := range a {
-		x, y := Round(v), Round(b[i])
-		p := float64(x) * float64(y)
-		if p-p != 0 {
+		x, y := Round(v), Round(b[i]) // none of them subnormal
+		ex, ey := int(math.Float32bits(x)>>23&0xff), int(math.Float32bits(y)>>23&0xff)
+		if ex == 0xff || ey == 0xff {
 			return specialStep(a, b, acc)
 		}
-		if p != 0 {
-			top = max(top, exponent(x)+exponent(y))
+		if ex > 0 && ey > 0 {
+			top = max(top, ex+ey-2*127)
 		}
-		products[i] = p
-	}
-	if acc-acc != 0 {
-		return specialStep(a, b, acc)
+		products[i] = float64(x) * float64(y)
 	}
 	units := math.Float64frombits(uint64(1023+matrixPlaces-top) << 52) // 2^(matrixPlaces-top)
 	sum := int64(float64(acc) * units)

@@ -17,19 +17,21 @@ struct copy {
 	size_t bytes;
 };
 
-// A thread of the running cluster. group[i] is the number of copies in its first i groups. While it waits for others
-// to come, *meeting is the generation that it waits in.
+// A thread of the running cluster. It takes half a line of a cache, because threads take turns often.
 struct thread {
-	struct grid index;
-	struct member *block;
-	const unsigned *meeting;
-	unsigned generation;
 #if defined(__x86_64__)
 	void *sp;
 #else
 	ucontext_t context;
 #endif
-	int done, copies, groups, group[MAX_GROUPS + 1];
+	struct member *block;
+	struct grid index;
+	short copies, groups; // in flight
+};
+
+// The copies of a thread. group[i] is the number of those in its first i groups.
+struct copies {
+	int group[MAX_GROUPS + 1];
 	struct copy copy[MAX_COPIES];
 };
 
@@ -40,11 +42,15 @@ struct meeting {
 	words slot[2][WARP];
 };
 
+// A set of threads of the cluster, a bit for each.
+typedef uint32_t threads[MAX_THREADS / WARP];
+
 // Threads that wait at a barrier.
 struct crowd {
 	int waiting;
 	unsigned generation;
 	int any[2]; // of a generation and the next, whether a thread said so (group_any)
+	threads who;
 };
 
 // A block of the running cluster; most clusters have one.
@@ -58,16 +64,20 @@ struct member {
 static struct {
 	const struct kernel *kernel;
 	const void *args;
-	int order, threads, blocks, running; // threads of a block
-	int step, warp_step;                 // from a thread to the next in the order, and from a lane
-	int idle;                            // turns since a thread last came to a meeting or ended
-	unsigned shared_bytes;               // from the launch
+	int order, threads, blocks; // threads of a block
+	int step;                   // from a thread to the next in the order
+	unsigned warp_step;         // from a lane to the next
+	int idle;                   // turns since a thread last came to a meeting or ended
+	unsigned shared_bytes;      // from the launch
+	threads ready;              // those that have not ended and wait for none
+	struct thread main, thread[MAX_THREADS];
 	struct member block[MAX_BLOCKS];
-	struct thread *thread;
 	struct meeting warp[MAX_THREADS / WARP];
+	struct copies *copies;
 	char *stacks;
-	struct thread main;
 } cluster;
+
+int running; // main, if it is negative
 
 #if defined(__x86_64__)
 // change saves the calling thread's registers on its stack and goes on with another's.
@@ -79,12 +89,18 @@ __asm__(".text\n.type change,@function\nchange:\n"
 	".size change,.-change\n");
 static void go_on(struct thread *from, struct thread *to) { change(&from->sp, to->sp); }
 
+// fetch_stack brings the end of a thread's stack into the nearest cache.
+static inline void fetch_stack(const struct thread *t) {
+	for (int i = 0; i < 4; i++) __builtin_prefetch((const char *)t->sp + 64 * i, 1);
+}
+
 static void prepare(struct thread *t, char *stack, void (*start)(void)) {
 	void **sp = (void **)(stack + STACK - 64);
 	*sp = (void *)start;
 	t->sp = memset(sp - 6, 0, 6 * sizeof *sp);
 }
 #else
+static inline void fetch_stack(const struct thread *t) { (void)t; }
 static void go_on(struct thread *from, struct thread *to) { swapcontext(&from->context, &to->context); }
 
 static void prepare(struct thread *t, char *stack, void (*start)(void)) {
@@ -95,8 +111,7 @@ static void prepare(struct thread *t, char *stack, void (*start)(void)) {
 }
 #endif
 
-int running(void) { return cluster.running; }
-int rank(void) { return cluster.blocks == 1 ? 0 : cluster.running / cluster.threads; }
+int rank(void) { return cluster.blocks == 1 ? 0 : running / cluster.threads; }
 int blocks(void) { return cluster.blocks; }
 int order(void) { return cluster.order; }
 int is_live(int of) { return of < cluster.blocks && cluster.block[of].live; }
@@ -109,26 +124,29 @@ int live_threads(void) {
 	return n;
 }
 
-static void run_thread(int i) {
-	struct thread *from = cluster.running < 0 ? &cluster.main : &cluster.thread[cluster.running];
-	cluster.running = i;
+// run_thread goes on with thread i, and returns when something goes on with the caller.
+static inline void run_thread(struct thread *caller, int i) {
 	struct thread *to = &cluster.thread[i];
+	running = i;
 	threadIdx = to->index;
-	blockIdx = to->block->index;
-	go_on(from, to);
+	if (cluster.blocks > 1) blockIdx = to->block->index;
+	go_on(caller, to);
 }
 
-// can_run reports whether a thread has not ended, and waits for none or for some that have come since.
-static int can_run(const struct thread *t) { return !t->done && !(t->meeting && *t->meeting == t->generation); }
+static int is_ready(unsigned i) { return cluster.ready[i / WARP] >> i % WARP & 1; }
+static void hold(unsigned i) { cluster.ready[i / WARP] &= ~(1u << i % WARP); }
 
-// turn lets another thread run: the next in the order that can. It returns when the caller's turn comes.
+// turn lets another thread run: the next in the order that is ready. It returns when the caller's turn comes.
 void turn(void) {
-	const int me = cluster.running, n = cluster.threads * cluster.blocks, step = cluster.step;
+	const int me = running, n = cluster.threads * cluster.blocks, step = cluster.step;
 	if (++cluster.idle > 4 * n) give_up("a wait for threads that do not come");
 	for (int k = 1, i = me; k <= n; k++) {
 		if ((i += step) >= n) i -= n;
-		if (!can_run(&cluster.thread[i])) continue;
-		if (i != me) run_thread(i);
+		if (!is_ready(i)) continue;
+		if (i == me) return;
+		const int next = i + step >= n ? i + step - n : i + step; // mostly
+		fetch_stack(&cluster.thread[next]);
+		run_thread(&cluster.thread[me], i);
 		return;
 	}
 	if (live_threads()) give_up("a wait for threads that do not come");
@@ -136,32 +154,23 @@ void turn(void) {
 }
 
 // turn_of_warp is turn, but lets lanes of the caller's warp run first: their stacks are in the nearest cache.
-static void turn_of_warp(void) {
-	const int me = cluster.running, first = me / WARP * WARP, n = cluster.threads * cluster.blocks;
-	for (int k = 1, i = me - first; k < WARP; k++) {
-		i = (i + cluster.warp_step) % WARP;
-		if (first + i >= n || !can_run(&cluster.thread[first + i])) continue;
-		run_thread(first + i);
+static inline void turn_of_warp(unsigned me) {
+	const uint32_t ready = cluster.ready[me / WARP];
+	const unsigned step = cluster.warp_step;
+	if (!ready) {
+		turn();
 		return;
 	}
-	turn();
-}
-
-// wait lets others run, by turn or turn_of_warp, until a generation has ended.
-static void wait(const unsigned *generation, void (*others)(void)) {
-	struct thread *t = &cluster.thread[cluster.running];
-	t->meeting = generation;
-	t->generation = *generation;
-	while (*generation == t->generation) others();
-	t->meeting = NULL;
+	unsigned l = (me + step) % WARP;
+	while (!(ready >> l & 1)) l = (l + step) % WARP;
+	run_thread(&cluster.thread[me], me / WARP * WARP + l);
 }
 
 static void start(void) {
 	cluster.kernel->call(cluster.args);
-	struct thread *t = &cluster.thread[cluster.running];
 	struct member *b = &cluster.block[rank()];
-	if (t->copies) give_up("an end with copies that nobody waited for");
-	t->done = 1;
+	if (cluster.thread[running].copies) give_up("an end with copies that nobody waited for");
+	hold(running);
 	progress();
 	if (--b->live && b->all.waiting == b->live) give_up("an end while others wait at a barrier");
 	turn();
@@ -178,7 +187,7 @@ static void allocate(void) {
 		cluster.block[i].shared = mmap(NULL, SHARED_ROOM + PAGE, access, flags, -1, 0);
 		mprotect(cluster.block[i].shared + SHARED_ROOM, PAGE, PROT_NONE);
 	}
-	cluster.thread = calloc(MAX_THREADS, sizeof *cluster.thread);
+	cluster.copies = calloc(MAX_THREADS, sizeof *cluster.copies);
 }
 
 void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, const void *args, int order) {
@@ -192,7 +201,8 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	cluster.warp_step = order == 1 ? WARP - 1 : order == 2 ? 7919 % WARP : 1;
 	cluster.blocks = k->blocks;
 	cluster.idle = 0;
-	memset(cluster.warp, 0, sizeof cluster.warp);
+	for (int i = 0; i < MAX_THREADS / WARP; i++) cluster.warp[i].came = 0;
+	memset(cluster.ready, 0, sizeof cluster.ready);
 	cluster.shared_bytes = shared;
 	for (int i = 0; i < cluster.blocks; i++) {
 		struct member *b = &cluster.block[i];
@@ -201,29 +211,34 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 	}
 	for (int i = 0; i < n * cluster.blocks; i++) {
 		struct thread *t = &cluster.thread[i];
-		t->done = t->copies = t->groups = 0;
-		t->meeting = NULL;
+		t->copies = t->groups = 0;
+		cluster.ready[i / WARP] |= 1u << i % WARP;
 		t->index = index_of(i % n, blockDim);
 		t->block = &cluster.block[i / n];
 		prepare(t, cluster.stacks + (size_t)STACK * i, start);
 	}
 	begin_cluster(n * cluster.blocks);
-	cluster.running = -1;
-	run_thread((int)at(0, n * cluster.blocks, order));
+	blockIdx = cluster.block[0].index;
+	run_thread(&cluster.main, (int)at(0, n * cluster.blocks, order));
 	end_cluster();
 }
 
-int lane(void) { return cluster.running % WARP; }
-
-// wait_for waits until `threads` have come.
-static void wait_for(struct crowd *c, int threads) {
+// wait_for waits until so many threads have come.
+static void wait_for(struct crowd *c, int come) {
+	const unsigned me = running;
 	progress();
-	if (++c->waiting == threads) {
+	if (++c->waiting == come) {
 		c->waiting = 0;
 		c->generation++;
+		for (int i = 0; i < MAX_THREADS / WARP; i++) {
+			cluster.ready[i] |= c->who[i];
+			c->who[i] = 0;
+		}
 		return;
 	}
-	wait(&c->generation, turn);
+	hold(me);
+	c->who[me / WARP] |= 1u << me % WARP;
+	turn();
 }
 
 void barrier(void) { wait_for(&cluster.block[rank()].all, cluster.block[rank()].live); }
@@ -244,17 +259,23 @@ int group_any(int id, int threads, int p) {
 }
 
 words *exchange(const uint32_t *v, int n, void (*combine)(words *all)) {
-	struct meeting *m = &cluster.warp[cluster.running / WARP];
+	const unsigned me = running;
+	struct meeting *m = &cluster.warp[me / WARP];
 	words *slot = m->slot[m->generation % 2];
-	if (n) memcpy(slot[lane()], v, n * sizeof *v);
+	uint32_t *own = slot[me % WARP];
+	if (n == 1) *own = *v;
+	else if (n == MAX_WORDS) memcpy(own, v, sizeof *slot);
+	else for (int i = 0; i < n; i++) own[i] = v[i];
 	progress();
-	if (++m->came == WARP) {
-		if (combine) combine(slot);
-		m->came = 0;
-		m->generation++;
-	} else {
-		wait(&m->generation, turn_of_warp);
+	if (++m->came < WARP) {
+		hold(me);
+		turn_of_warp(me);
+		return slot;
 	}
+	if (combine) combine(slot);
+	m->came = 0;
+	m->generation++;
+	cluster.ready[me / WARP] = ~0u;
 	return slot;
 }
 
@@ -270,35 +291,36 @@ void *launch_shared_memory(size_t bytes) {
 }
 
 static void queue_copy(void *to, const void *from, size_t bytes) {
-	struct thread *t = &cluster.thread[cluster.running];
+	struct thread *t = &cluster.thread[running];
 	if (((size_t)to | (size_t)from) & (bytes - 1)) give_up("a copy that is not aligned");
 	if (t->copies == MAX_COPIES) give_up("too many copies in flight");
-	t->copy[t->copies++] = (struct copy){to, from, bytes};
+	cluster.copies[running].copy[t->copies++] = (struct copy){to, from, bytes};
 }
 
 void copy_later(void *to, const void *from) { queue_copy(to, from, 16); }
 void copy_word_later(void *to, const void *from) { queue_copy(to, from, 4); }
 
 void commit_copies(void) {
-	struct thread *t = &cluster.thread[cluster.running];
+	struct thread *t = &cluster.thread[running];
 	if (t->groups == MAX_GROUPS) give_up("too many groups of copies in flight");
-	t->group[++t->groups] = t->copies;
+	cluster.copies[running].group[++t->groups] = t->copies;
 }
 
 void await_copies(int n) {
-	struct thread *t = &cluster.thread[cluster.running];
-	const int finished = t->groups - n, done = finished > 0 ? t->group[finished] : 0;
+	struct thread *t = &cluster.thread[running];
+	struct copies *all = &cluster.copies[running];
+	const int finished = t->groups - n, done = finished > 0 ? all->group[finished] : 0;
 	if (finished <= 0) return;
 	static const char zeros[16];
 	for (int i = 0; i < done; i++) {
-		const struct copy c = t->copy[i];
+		const struct copy c = all->copy[i];
 		const void *from = c.from ? c.from : zeros;
 		if (c.bytes == 16) memcpy(c.to, from, 16);
 		else memcpy(c.to, from, 4);
 	}
-	if (t->copies > done) memmove(t->copy, t->copy + done, (t->copies - done) * sizeof *t->copy);
+	if (t->copies > done) memmove(all->copy, all->copy + done, (t->copies - done) * sizeof *all->copy);
 	t->copies -= done;
-	for (int i = 1; i <= n; i++) t->group[i] = t->group[finished + i] - done;
+	for (int i = 1; i <= n; i++) all->group[i] = all->group[finished + i] - done;
 	t->groups = n;
 }
 

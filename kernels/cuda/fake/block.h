@@ -4,6 +4,8 @@
 
 #include "emulator.h"
 
+#pragma GCC visibility push(hidden)
+
 enum { MAX_THREADS = 1024 }; // of a cluster
 
 // run_cluster runs the threads of a cluster from block `first` of the launch, each block with `shared` bytes from
@@ -12,10 +14,8 @@ void run_cluster(const struct kernel *k, unsigned long first, unsigned shared, c
 void begin_cluster(int threads);
 void end_cluster(void);
 
-// running is the number of the running thread in its cluster, and rank that of its block, of which
-// there are `blocks`. live_threads
+// rank is the number of the running thread's block in its cluster, of which there are `blocks`. live_threads
 // counts those that have not ended, and is_live says whether a block has any.
-int running(void);
 int rank(void);
 int blocks(void);
 int live_threads(void);
@@ -33,5 +33,7 @@ struct grid index_of(unsigned long i, struct grid of);
 
 // give_up ends the kernel with a complaint on the running thread.
 void give_up(const char *why) __attribute__((noreturn));
+
+#pragma GCC visibility pop
 
 #endif

@@ -3,7 +3,7 @@
 #include "tensormap.h"
 #include <string.h>
 
-enum { MAX_LOADS = 1024, MAX_QUEUED = 64, MADE = 0x5a, TERMS = 16, WIDE = 64, MAP_BYTES = 128 };
+enum { MAX_LOADS = 1024, MAX_QUEUED = 64, MADE = 0x5a, WIDE = 64, MAP_BYTES = 128 };
 
 // A barrier that counts, in 8 bytes of shared memory. bytes is what is announced and has not come.
 struct counter {
@@ -35,7 +35,7 @@ struct queue {
 };
 
 static struct {
-	int threads, loads, boxes, came;
+	int threads, loads, boxes, came, multiplies; // multiplies: some thread has used its queue
 	unsigned generation;
 	struct load load[MAX_LOADS];
 	struct queue queue[MAX_THREADS];
@@ -46,12 +46,14 @@ int wgmma_differs;
 void begin_cluster(int threads) {
 	cluster.threads = threads;
 	cluster.loads = cluster.boxes = cluster.came = 0;
-	for (int i = 0; i < threads; i++) cluster.queue[i].open = cluster.queue[i].n = cluster.queue[i].groups = 0;
+	for (int i = 0; i < MAX_THREADS && cluster.multiplies; i++)
+		cluster.queue[i].open = cluster.queue[i].n = cluster.queue[i].groups = 0;
+	cluster.multiplies = 0;
 }
 
 void end_cluster(void) {
 	if (cluster.loads) give_up("an end with copies that nobody waited for");
-	for (int i = 0; i < cluster.threads; i++)
+	for (int i = 0; i < cluster.threads && cluster.multiplies; i++)
 		if (cluster.queue[i].n) give_up("an end with products that nobody waited for");
 }
 
@@ -144,7 +146,10 @@ void load_box_for_all(void *to, const struct tensor_map *map, int column, int ro
 	for (int of = 0; of < blocks(); of++) load_to(of, to, map, column, row, b, late);
 }
 
-static struct queue *own_queue(void) { return &cluster.queue[running()]; }
+static struct queue *own_queue(void) {
+	cluster.multiplies = 1;
+	return &cluster.queue[running];
+}
 
 void open_products(void) { own_queue()->open = 1; }
 
@@ -187,21 +192,25 @@ static void read_factor(uint16_t (*x)[TERMS], const char *memory, uint64_t d, in
 static void multiply_warp(int first, int n) {
 	const struct product p = cluster.queue[first].product[n], *of[WARP];
 	const char *memory = block_memory(rank());
-	uint16_t x[16][TERMS], y[8][TERMS];
-	uint32_t sum[16][8];
+	uint16_t x[ROWS][TERMS], y[COLUMNS][TERMS];
+	uint32_t words[TERMS / 2][ROWS], sum[COLUMNS][ROWS];
+	struct rows rows;
 	if ((!p.rows && p.x >> 62 != 1) || p.y >> 62 != 1) give_up("a descriptor without 128-byte swizzle");
 	for (int l = 0; l < WARP; l++) of[l] = &cluster.queue[first + l].product[n];
+	for (int r = 0; r < ROWS && !p.rows; r += 8) read_factor(x + r, memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r);
+	for (int k = 0; k < TERMS / 2 && !p.rows; k++)
+		for (int r = 0; r < ROWS; r++) memcpy(&words[k][r], &x[r][2 * k], 4);
 	for (int l = 0; l < WARP && p.rows; l++) // the lane's words, two terms in each
-		for (int i = 0; i < 4; i++) memcpy(&x[l / 4 + i % 2 * 8][l % 4 * 2 + i / 2 * 8], &of[l]->rows[i], 4);
-	for (int r = 0; r < 16 && !p.rows; r += 8) read_factor(x + r, memory, p.x, p.x_by_terms, first / WARP % 4 * 16 + r);
+		for (int i = 0; i < 4; i++) words[l % 4 + i / 2 * 4][l / 4 + i % 2 * 8] = of[l]->rows[i];
+	take_rows(&rows, words);
 	for (int j = 0; j < p.eights; j++) {
 		read_factor(y, memory, p.y, p.y_by_terms, 8 * j);
 		if (p.from_zero) memset(sum, 0, sizeof sum);
 		for (int l = 0; l < WARP && !p.from_zero; l++)
-			for (int i = 0; i < 2; i++) memcpy(&sum[l / 4 + i * 8][l % 4 * 2], &of[l]->sum[j][2 * i], 2 * sizeof **sum);
-		add_products(sum, x, y);
+			for (int i = 0; i < 4; i++) memcpy(&sum[l % 4 * 2 + i % 2][l / 4 + i / 2 * 8], &of[l]->sum[j][i], 4);
+		add_products(sum, &rows, y);
 		for (int l = 0; l < WARP; l++)
-			for (int i = 0; i < 2; i++) memcpy(&of[l]->sum[j][2 * i], &sum[l / 4 + i * 8][l % 4 * 2], 2 * sizeof **sum);
+			for (int i = 0; i < 4; i++) memcpy(&of[l]->sum[j][i], &sum[l % 4 * 2 + i % 2][l / 4 + i / 2 * 8], 4);
 		// What differs is the last place of sums that are not 0.
 		for (int l = 0; l < WARP && wgmma_differs; l++)
 			for (int e = 0; e < 4; e++) {
@@ -213,7 +222,7 @@ static void multiply_warp(int first, int n) {
 
 // add_queued adds the products of all groups but the last n of the running thread's warp.
 static void add_queued(words *all) {
-	const int n = all[0][0], first = running() / WARP * WARP, left = cluster.queue[first].groups - n;
+	const int n = all[0][0], first = running / WARP * WARP, left = cluster.queue[first].groups - n;
 	const int done = left > 0 ? cluster.queue[first].group[left] : 0;
 	for (int l = 0; l < WARP; l++) {
 		const struct queue *q = &cluster.queue[first + l], *p = &cluster.queue[first];

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// What is not the driver's is called and read directly, not through a table.
+#pragma GCC visibility push(hidden)
+
 #include "cluster.h"
 
 struct grid {
@@ -46,8 +49,9 @@ enum { WARP = 32, MAX_WORDS = 10 };
 typedef uint32_t words[MAX_WORDS];
 words *exchange(const uint32_t *v, int n, void (*combine)(words *all));
 
-// lane is the number of the calling thread in its warp.
-int lane(void);
+// running is the number of the calling thread in its cluster, and lane that in its warp.
+extern int running;
+static inline int lane(void) { return (unsigned)running % WARP; }
 
 // copy_later queues a copy of 16 bytes, or of zeros if from is null, and copy_word_later one of 4.
 // commit_copies ends a group of them. await_copies performs all groups but the last n: a kernel that reads too early finds what
@@ -83,5 +87,7 @@ void *shared_memory(size_t bytes);
 void *launch_shared_memory(size_t bytes);
 #define SHARED(type, name, n) type *const name = shared_memory(sizeof(type) * (n))
 #define LAUNCH_SHARED(type, name, n) type *const name = launch_shared_memory(sizeof(type) * (n))
+
+#pragma GCC visibility pop
 
 #endif

@@ -7,14 +7,9 @@
 #include <immintrin.h>
 #endif
 
-enum { TERMS = 16, ROWS = 16, COLUMNS = 8, PLACES = 25, LEAST = -133 };
-
-// One number for each column.
-typedef int32_t column __attribute__((vector_size(4 * COLUMNS)));
-typedef uint32_t bits __attribute__((vector_size(4 * COLUMNS)));
-typedef float number __attribute__((vector_size(4 * COLUMNS)));
-typedef uint16_t factors __attribute__((vector_size(2 * COLUMNS)));
-typedef int64_t pairs __attribute__((vector_size(4 * COLUMNS)));
+// Products and sums whose largest exponent is from LOW to HIGH are computed as float32, which then has room for all that
+// counts. ZERO is a zero's exponent.
+enum { PLACES = 25, LEAST = -133, LOW = -100, HIGH = 120, ZERO = -9999 };
 
 static float float_from(uint32_t u) {
 	union { uint32_t u; float f; } v = {u};
@@ -24,6 +19,14 @@ static float float_from(uint32_t u) {
 static uint32_t bits_from(float f) {
 	union { float f; uint32_t u; } v = {f};
 	return v.u;
+}
+
+static float widened(uint16_t x) { return float_from((uint32_t)x << 16); }
+
+// exponent_of is e where the leading bit of a normal number is 2^e.
+static int exponent_of(uint32_t x) {
+	const int e = x >> 23 & 0xff;
+	return x << 1 ? (e ? e : 1) - 127 : ZERO;
 }
 
 // cut_to_float returns sum · 2^unit, cut towards zero.
@@ -39,136 +42,169 @@ static uint32_t cut_to_float(int64_t sum, int unit) {
 	return sign | (uint32_t)(exponent + 127) << 23 | (uint32_t)(m & 0x7fffff);
 }
 
-// special_sum is a sum with an infinity or a NaN among its numbers.
-static uint32_t special_sum(const uint16_t *a, const uint16_t *b, uint32_t acc) {
+// A sum of acc and the products of a row, whose terms are VECTOR apart, and a column: special_sum with an infinity or a
+// NaN among its numbers, sum_alone with neither.
+static uint32_t special_sum(uint32_t acc, const float *a, const uint16_t *b) {
 	double sum = float_from(acc);
-	for (int k = 0; k < TERMS; k++)
-		sum += (double)float_from((uint32_t)a[k] << 16) * float_from((uint32_t)b[k] << 16);
+	for (int k = 0; k < TERMS; k++) sum += (double)a[k * VECTOR] * widened(b[k]);
 	return bits_from((float)sum);
 }
 
-static column all(int32_t x) { return (column){0} + x; }
-
-static int any(column x) {
-	const pairs p = (pairs)x;
-	return (p[0] | p[1] | p[2] | p[3]) != 0;
+static uint32_t sum_alone(uint32_t acc, const float *a, const uint16_t *b) {
+	int top = exponent_of(acc) > LEAST ? exponent_of(acc) : LEAST;
+	for (int k = 0; k < TERMS; k++) {
+		const int e = exponent_of(bits_from(a[k * VECTOR])) + exponent_of((uint32_t)b[k] << 16);
+		top = e > top ? e : top;
+	}
+	const double units = __builtin_ldexp(1, PLACES - top);
+	int64_t sum = (int64_t)(float_from(acc) * units);
+	for (int k = 0; k < TERMS; k++) sum += (int64_t)((double)a[k * VECTOR] * widened(b[k]) * units);
+	return cut_to_float(sum, top - PLACES);
 }
+
+typedef uint16_t factors __attribute__((vector_size(2 * VECTOR)));
+
+static whole all(int32_t x) { return (whole){0} + x; }
 
 // choose is x where `is` is -1, and y where it is 0.
-static column choose(column is, column x, column y) { return (x & is) | (y & ~is); }
+static whole choose(whole is, whole x, whole y) { return (x & is) | (y & ~is); }
 
-// larger chooses element by element. cut drops the last places of numbers from 0 on, all if there are more than 30. gcc
-// finds the instructions for neither in what plain C says.
-#if defined(__AVX2__)
-static column larger(column x, column y) { return (column)_mm256_max_epi32((__m256i)x, (__m256i)y); }
-static column cut(column x, column places) { return (column)_mm256_srlv_epi32((__m256i)x, (__m256i)places); }
+// larger chooses element by element, any says whether a bit is set, and cut_places turns whole numbers without sign into
+// the bits of floats, cut towards zero. gcc finds the instructions for none of them in what plain C says.
+#if defined(__AVX512F__)
+static whole larger(whole x, whole y) { return (whole)_mm512_max_epi32((__m512i)x, (__m512i)y); }
+static int any(whole x) { return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0; }
+static whole cut_places(bits m) {
+	return (whole)_mm512_cvt_roundepu32_ps((__m512i)m, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+}
 #else
-static column larger(column x, column y) { return choose(x > y, x, y); }
-static column cut(column x, column places) { return x >> choose(places < 31, places, all(31)); }
+#if defined(__AVX2__)
+static whole larger(whole x, whole y) { return (whole)_mm256_max_epi32((__m256i)x, (__m256i)y); }
+static int any(whole x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
+#else
+static whole larger(whole x, whole y) { return choose(x > y, x, y); }
+static int any(whole x) {
+	int32_t u = 0;
+	for (int i = 0; i < VECTOR; i++) u |= x[i];
+	return u != 0;
+}
 #endif
-
-// Factors, taken apart: mantissas with 7 places; exponents, of zeros below all others; signs, 0 or -1.
-struct row {
-	column m[TERMS / COLUMNS], e[TERMS / COLUMNS], sign[TERMS / COLUMNS], special;
-};
-struct columns {
-	column m[TERMS], e[TERMS], sign[TERMS], special; // m has ABOVE more places
-	uint16_t bits[COLUMNS][TERMS];
-};
-enum { ABOVE = PLACES - 14, ZERO = -9999 };
-
-// split takes eight factors apart.
-static void split(const uint16_t *from, column *m, column *e, column *sign, column *special) {
-	factors f;
-	memcpy(&f, from, sizeof f);
-	const column x = __builtin_convertvector(f, column), exponent = x >> 7 & 0xff;
-	*m = (x & 0x7f) | ((exponent != 0) & 0x80);
-	*e = choose((x & 0x7fff) == 0, all(ZERO), larger(exponent, all(1)) - 127);
-	*sign = -(x >> 15);
-	*special |= exponent == 0xff;
-}
-
-static void split_columns(struct columns *b) {
-	uint16_t turned[TERMS][COLUMNS];
-	for (int c = 0; c < COLUMNS; c++)
-		for (int k = 0; k < TERMS; k++) turned[k][c] = b->bits[c][k];
-	b->special = all(0);
-	for (int k = 0; k < TERMS; k++) {
-		split(turned[k], &b->m[k], &b->e[k], &b->sign[k], &b->special);
-		b->m[k] <<= ABOVE;
-	}
-}
-
-// cut_normal sets sums to ±m · 2^unit, cut towards zero, and says which are not 0 and not normal.
-static column cut_normal(uint32_t *sum, bits m, column sign, column unit) {
-	bits below = m >> 24; // the result keeps 24 bits; these mark how many are cut
+static whole cut_places(bits m) {
+	bits below = m >> 24; // a float has 24 places; these mark how many are cut
 	below |= below >> 1;
 	below |= below >> 2;
 	below |= below >> 4;
 	m &= ~below;
-	const number x = __builtin_convertvector((column)(m >> 16), number) * 0x1p16f +
-		__builtin_convertvector((column)(m & 0xffff), number);
-	const column zero = m == 0, exponent = ((column)x >> 23) + unit;
-	const column result = ~zero & ((((column)x & 0x7fffff) | (sign & INT32_MIN)) + (exponent << 23));
-	memcpy(sum, &result, sizeof result);
-	return ~zero & ((exponent < 1) | (exponent > 254));
+	return (whole)(__builtin_convertvector((whole)(m >> 16), number) * 0x1p16f +
+		__builtin_convertvector((whole)(m & 0xffff), number));
+}
+#endif
+
+// exponents returns those of numbers, and says in special which are infinite or NaN.
+static whole exponents(whole x, whole *special) {
+	const whole e = x >> 23 & 0xff;
+	*special |= e == 0xff;
+	return choose((x & INT32_MAX) == 0, all(ZERO), larger(e, all(1)) - 127);
 }
 
-// add_row adds to the sums of a row its products with all columns.
-static void add_row(uint32_t *acc, const uint16_t *a, const struct columns *b) {
-	struct row r = {.special = all(0)};
-	for (int i = 0; i < TERMS / COLUMNS; i++) split(a + i * COLUMNS, &r.m[i], &r.e[i], &r.sign[i], &r.special);
-	const int32_t *m = (int32_t *)r.m, *e = (int32_t *)r.e, *s = (int32_t *)r.sign;
-	if (!any(r.m[0] | r.m[1] | b->special)) { // as often, in the rows beyond the end of a matrix
-		for (int c = 0; c < COLUMNS; c++) acc[c] = acc[c] == 1u << 31 ? 0 : acc[c];
-		return;
+void take_rows(struct rows *r, uint32_t x[TERMS / 2][ROWS]) {
+	whole found = all(0);
+	for (int i = 0; i < ROWS / VECTOR; i++) {
+		r->special[i] = all(0);
+		for (int k = 0; k < TERMS; k++) {
+			whole w;
+			memcpy(&w, &x[k / 2][i * VECTOR], sizeof w);
+			w = k % 2 ? w & ~0xffff : w << 16;
+			r->x[i][k] = (number)w;
+			r->e[i][k] = exponents(w, &r->special[i]);
+			found |= w;
+		}
 	}
-	column was, sum = all(0), of[TERMS];
+	r->none = !any(found & INT32_MAX);
+}
+
+// add_column adds a column's products to the sums of VECTOR rows, of those that float32 has room for. It returns -1 for
+// the others.
+static whole add_column(uint32_t *acc, const number *x, const whole *e, const float *y, const int32_t *f) {
+	whole was;
 	memcpy(&was, acc, sizeof was);
-	const column exponent = was >> 23 & 0xff, nothing = (was & INT32_MAX) == 0, at = larger(exponent, all(1)) - 127;
-	const column mantissa = (was & 0x7fffff) | ((exponent != 0) & 0x800000), negative = was >> 31;
-	column top = larger(all(LEAST), choose(nothing, all(LEAST), at));
-	for (int k = 0; k < TERMS; k++) {
-		of[k] = b->e[k] + e[k];
-		top = larger(top, of[k]);
-	}
-	// A product has 31 bits. The sum of the products has 31 bits, the sum with the addend 32.
-	for (int k = 0; k < TERMS; k++) {
-		const column part = cut(b->m[k] * m[k], top - of[k]), sign = b->sign[k] ^ s[k];
-		sum += (part ^ sign) - sign;
-	}
-	const column part = cut(mantissa << (PLACES - 23), top - at), last = (part ^ negative) - negative;
-	const column total = (column)((bits)sum + (bits)last);
-	const column sign = ((sum & last) | ((sum | last) & total)) >> 31;
-	const column special = b->special | (exponent == 0xff) | (any(r.special) ? all(-1) : all(0));
-	uint32_t before[COLUMNS];
-	memcpy(before, acc, sizeof before);
-	if (!any(cut_normal(acc, (bits)(total ^ sign) - (bits)sign, sign, top - PLACES) | special)) return;
-	for (int c = 0; c < COLUMNS; c++) {
-		if (special[c]) acc[c] = special_sum(a, b->bits[c], before[c]);
-		else acc[c] = cut_to_float((int64_t)sum[c] + last[c], top[c] - PLACES);
-	}
+	const whole exponent = larger(was >> 23 & 0xff, all(1)) - 127;
+	whole top = choose((was & INT32_MAX) == 0, all(ZERO), exponent), sum = all(0);
+	for (int k = 0; k < TERMS; k++) top = larger(top, e[k] + f[k]);
+	const whole out = (top > HIGH) | ((top < LOW) & (top > 2 * LEAST));
+	top = larger(top, all(LOW));
+	const number units = (number)((PLACES + 127 - top) << 23); // 2^(PLACES-top)
+	// A product has 27 bits, the sum of the products 31, and the sum with the addend 32.
+	for (int k = 0; k < TERMS; k++) sum += __builtin_convertvector(x[k] * y[k] * units, whole);
+	const whole last = __builtin_convertvector((number)was * units, whole);
+	const whole total = (whole)((bits)sum + (bits)last);
+	const whole sign = ((sum & last) | ((sum | last) & total)) >> 31;
+	const whole cut = cut_places((bits)(total ^ sign) - (bits)sign);
+	const whole result = (total != 0) & ((cut + ((top - PLACES) << 23)) | (sign & INT32_MIN));
+	memcpy(acc, &result, sizeof result);
+	return out;
 }
 
-void add_products(uint32_t sum[ROWS][COLUMNS], uint16_t x[ROWS][TERMS], uint16_t y[COLUMNS][TERMS]) {
-	struct columns b;
-	memcpy(b.bits, y, sizeof b.bits);
-	split_columns(&b);
-	for (int r = 0; r < ROWS; r++) add_row(sum[r], x[r], &b);
+// add_nothing adds products that are 0: of zeros, -0 becomes 0.
+static void add_nothing(uint32_t *acc) {
+	whole was;
+	memcpy(&was, acc, sizeof was);
+	was &= was != INT32_MIN;
+	memcpy(acc, &was, sizeof was);
+}
+
+void add_products(uint32_t sum[COLUMNS][ROWS], const struct rows *r, uint16_t y[COLUMNS][TERMS]) {
+	number x[TERMS / VECTOR];
+	whole e[TERMS / VECTOR], alone[COLUMNS][ROWS / VECTOR], some = all(0);
+	uint32_t before[COLUMNS][ROWS];
+	int special[COLUMNS];
+	memcpy(before, sum, sizeof before);
+	for (int c = 0; c < COLUMNS; c++) {
+		whole odd = all(0), found = all(0);
+		for (int k = 0; k < TERMS / VECTOR; k++) {
+			factors f;
+			memcpy(&f, y[c] + k * VECTOR, sizeof f);
+			const whole w = __builtin_convertvector(f, whole) << 16;
+			x[k] = (number)w;
+			e[k] = exponents(w, &odd);
+			found |= w;
+		}
+		special[c] = any(odd);
+		for (int i = 0; i < ROWS / VECTOR; i++) { // zeros are frequent, beyond the ends of a matrix
+			uint32_t *acc = &sum[c][i * VECTOR];
+			alone[c][i] = r->special[i] | -special[c];
+			if (r->none || !any(found & INT32_MAX)) add_nothing(acc);
+			else alone[c][i] |= add_column(acc, r->x[i], r->e[i], (const float *)x, (const int32_t *)e);
+			some |= alone[c][i];
+		}
+	}
+	if (!any(some)) return;
+	for (int c = 0; c < COLUMNS; c++) {
+		for (int row = 0; row < ROWS; row++) {
+			const float *a = (const float *)r->x[row / VECTOR] + row % VECTOR;
+			const uint32_t acc = before[c][row];
+			if (!alone[c][row / VECTOR][row % VECTOR]) continue;
+			if (special[c] || r->special[row / VECTOR][row % VECTOR] || (acc >> 23 & 0xff) == 0xff)
+				sum[c][row] = special_sum(acc, a, y[c]);
+			else sum[c][row] = sum_alone(acc, a, y[c]);
+		}
+	}
 }
 
 // Lane 4·g+q has rows g and g+8 of a, terms 2q, 2q+1, 2q+8 and 2q+9; column g of b, the same terms;
 // and the sums of rows g and g+8 and columns 2q and 2q+1.
 void matrix_product(words *all) {
-	uint16_t a[ROWS][TERMS], b[COLUMNS][TERMS];
-	uint32_t sum[ROWS][COLUMNS];
-	for (int l = 0; l < WARP; l++) { // two numbers at a time
-		const int g = l / 4, q = 2 * (l % 4);
-		for (int i = 0; i < 4; i++) memcpy(&a[g + i % 2 * 8][q + i / 2 * 8], &all[l][i], 4);
-		for (int i = 0; i < 2; i++) memcpy(&b[g][q + i * 8], &all[l][4 + i], 4);
-		for (int i = 0; i < 2; i++) memcpy(&sum[g + i * 8][q], &all[l][6 + 2 * i], 8);
+	uint32_t a[TERMS / 2][ROWS], sum[COLUMNS][ROWS];
+	uint16_t b[COLUMNS][TERMS];
+	struct rows r;
+	for (int l = 0; l < WARP; l++) {
+		const int g = l / 4, q = l % 4;
+		for (int i = 0; i < 4; i++) a[q + i / 2 * 4][g + i % 2 * 8] = all[l][i];
+		for (int i = 0; i < 2; i++) memcpy(&b[g][2 * q + i * 8], &all[l][4 + i], 4);
+		for (int i = 0; i < 4; i++) sum[2 * q + i % 2][g + i / 2 * 8] = all[l][6 + i];
 	}
-	add_products(sum, a, b);
+	take_rows(&r, a);
+	add_products(sum, &r, b);
 	for (int l = 0; l < WARP; l++)
-		for (int i = 0; i < 2; i++) memcpy(&all[l][6 + 2 * i], &sum[l / 4 + i * 8][2 * (l % 4)], 8);
+		for (int i = 0; i < 4; i++) all[l][6 + i] = sum[l % 4 * 2 + i % 2][l / 4 + i / 2 * 8];
 }
