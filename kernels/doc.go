@@ -61,14 +61,15 @@
 //   - A chain becomes a tile sum. It takes its terms in steps of TileTerms (32),
 //     counted from the first. In each step the even terms make one chain from 0
 //     and the odd terms another, and acc = acc + (even + odd). Both factors are
-//     rounded to BF16 first, products are exact, and subnormal results count as
-//     zero. The matrix units of x86 (AMX, TDPBF16PS) compute exactly this, and all
-//     other machines follow them.
+//     rounded to BF16 first, products are exact, and results that 24 bits round to
+//     less than 2⁻¹²⁶ become zeros of their signs. The matrix units of x86 (AMX,
+//     TDPBF16PS) compute exactly this, and all other machines follow them.
 //   - A gradient that is a blocked sum of chains is a tile sum that continues in
 //     the gradient itself: a step is TileTerms rows of one block.
 //
-// Terms that a definition leaves out, such as keys after a query, count as
-// products 0, which change no sum.
+// Terms that a definition leaves out, such as keys after a query, and those that the last step
+// lacks change no sum, not even -0. Only in the gradients of a key and its value are queries that do not see
+// it products +0, from the step of the first that does to the sequence's last: they turn -0 into +0.
 // The chains of linear attention (Recurrence) stay chains, of factors that are not rounded: its states are
 // float32.
 //

@@ -183,7 +183,7 @@ DEVICE void filled(void) {
 }
 
 // add_product adds a product to a chain or to a lane of a step.
-DEVICE float add_product(float x, float y, float sum) { return TILED ? flush(fmaf(x, y, sum)) : fmaf(x, y, sum); }
+DEVICE float add_product(float x, float y, float sum) { return TILED ? fma_flushed(x, y, sum) : fmaf(x, y, sum); }
 
 // multiply_rows multiplies the block's rows, from position `first` on, by the columns from t on. A channel that does not exist is -0 in rows and 0 in columns: its product changes no sum.
 INLINE void multiply_rows(float *products, struct attend_room *room, int per, struct source rows, int first,

@@ -12,9 +12,9 @@ func aheadChecks() []check {
 	return []check{
 		{"AheadAttention/shapes", on(aheadBatches, checkAttentionShapes)},
 		{"AheadAttention/sequences", on(aheadBatches, checkAttentionSequences)},
-		{"AheadAttention/infinite", on(func(short bool) []packed { return tinyAheadBatches(short)[3:] },
+		{"AheadAttention/infinite", on(func(short bool) []packed { return smallAheadBatches(short)[3:] },
 			checkAttentionInfinite)},
-		{"AheadAttention/tiny", on(tinyAheadBatches, checkAttentionTiny)},
+		{"AheadAttention/tiny", on(smallAheadBatches, checkAttentionTiny)},
 		{"AheadAttention/backward", on(aheadBatches, checkAttentionBackward)},
 		{"AheadAttention/steps", checkAheadSteps},
 		{"AheadAttention/none", checkNoAhead},
@@ -31,7 +31,7 @@ type block struct{ sequence, from, n int }
 // aheadBatches have blocks of rows at the beginnings and ends of sequences, next to each other, around the lanes and
 // around blocks of queries and of keys, in prefixes and behind them, with windows that are shorter and longer.
 func aheadBatches(short bool) []packed {
-	list := append(tinyAheadBatches(short), scaledScores([]packed{
+	list := append(smallAheadBatches(short), scaledScores([]packed{
 		withBlocks(packed{kernels.AttentionShape{H: 2, K: 1, D: 8}, []int{65, 97}, nil},
 			block{0, 18, 32}, block{1, 1, 70}, block{1, 71, 25})})...)
 	if !short {
@@ -44,10 +44,8 @@ func aheadBatches(short bool) []packed {
 	return list
 }
 
-// tinyAheadBatches are aheadBatches for tiny sums. In longer sequences class "cpu/bf16" may find another sign
-// of a zero than the reference, with or without blocks: keys behind a row that are in its last step count as products
-// of 0, which have signs.
-func tinyAheadBatches(bool) []packed {
+// smallAheadBatches are the first of aheadBatches. Tiny sums in longer sequences are flushedBatches'.
+func smallAheadBatches(bool) []packed {
 	return scaledScores([]packed{
 		withBlocks(packed{kernels.AttentionShape{H: 1, K: 1, D: 2}, []int{1, 3, 5, 9}, nil},
 			block{1, 0, 3}, block{2, 1, 4}, block{3, 2, 3}, block{3, 5, 4}),

@@ -70,6 +70,8 @@ func digests(t *testing.T, r kernels.Backend) string {
 			part = " full"
 		case strings.HasPrefix(c.name, "AheadAttention"):
 			part = " ahead"
+		case strings.HasPrefix(c.name, "Flushed"):
+			part = " flushed"
 		case c.name == "SegmentMean/floats":
 			part = " floats"
 		}

@@ -89,7 +89,7 @@ func checks() []check {
 	for _, list := range [][]check{
 		memoryChecks(), linearChecks(), frozenChecks(), normChecks(), sequenceChecks(), attentionChecks(),
 		outputChecks(), sampleChecks(), updateChecks(), gateChecks(), columnChecks(), expertChecks(),
-		sinkChecks(), xieluChecks(), latentChecks(), recurrenceChecks(),
+		sinkChecks(), xieluChecks(), latentChecks(), recurrenceChecks(), flushedChecks(),
 	} {
 		all = append(all, list...)
 	}

@@ -49,7 +49,9 @@ func roundAll(x []float32) {
 //
 //	acc = acc + (chain of a[2j]·b[2j] + chain of a[2j+1]·b[2j+1])
 //
-// Every subnormal result becomes zero of its sign. The TDPBF16PS instruction
+// Every result below 2⁻¹²⁶ becomes zero of its sign, after it is rounded to 24 bits
+// whatever its exponent (fusedFlushed). A last step with fewer terms has the sums of
+// these alone: terms that it lacks would not even turn -0 into +0. The TDPBF16PS instruction
 // computes the same (Intel 64 and IA-32 Architectures Software Developer's Manual,
 // volume 2).
 func TileSum(a, b []float32, acc float32) float32 {
@@ -59,16 +61,31 @@ func TileSum(a, b []float32, acc float32) float32 {
 		for i, v := range a[:n] {
 			x, y := Round(v), Round(b[i])
 			p := float32(x * y) // exact, unless it is subnormal or too large
-			sum := p + lane[i%2]
 			if e := math.Float32bits(p) >> 23 & 0xff; e == 0 || e == 0xff {
-				sum = FMA(x, y, lane[i%2])
+				lane[i%2] = fusedFlushed(x, y, lane[i%2])
+			} else {
+				lane[i%2] = flush(p + lane[i%2])
 			}
-			lane[i%2] = flush(sum)
 		}
 		acc = flush(flush(acc) + flush(lane[0]+lane[1]))
 		a, b = a[n:], b[n:]
 	}
 	return acc
+}
+
+// leastKept is the least number that 24 bits round to 2⁻¹²⁶. The fewer bits of a subnormal round 2⁻¹²⁶ - 2⁻¹⁵⁰
+// there, too.
+const leastKept = 0x1.ffffffp-127
+
+// fusedFlushed returns a·b + c of BF16 factors, rounded once, or zero of its sign if it is below 2⁻¹²⁶ when rounded
+// to 24 bits. So processors flush: x86 finds a result tiny after rounding it "as if the exponent range were
+// unbounded" (Intel's manual, volume 1, §4.9.1.5). Near 2⁻¹²⁶ the float64 sum is exact.
+func fusedFlushed(a, b, c float32) float32 {
+	y := FMA(a, b, c)
+	if s := float64(float64(a)*float64(b)) + float64(c); math.Abs(s) < leastKept {
+		return math.Float32frombits(math.Float32bits(y) & (1 << 31))
+	}
+	return y
 }
 
 // flush returns x, or zero of its sign if x is subnormal.

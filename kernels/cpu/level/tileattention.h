@@ -2,9 +2,9 @@
 // and backward.
 //
 // BLOCK query rows go against BLOCK keys at a time. Keys that a row must not see are
-// multiplied by 0, which changes no sum while they are finite; sequences with NaN or Inf
-// take attention_rare, one row at a time. Blocks of keys that no row of a block sees are
-// skipped.
+// multiplied by 0. While they are finite, that may change the sign of a sum that is 0 and
+// nothing else: see weigh_block. Sequences with NaN or Inf take attention_rare, one row at
+// a time. Blocks of keys that no row of a block sees are skipped.
 
 // all_finite reports whether rows of d elements, ld apart, are free of NaN and Inf.
 INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
@@ -21,17 +21,16 @@ INLINE int all_finite(const bf16 *x, long ld_, long rows, long d) {
 	return ok;
 }
 
-// tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time; the
-// first `shared` elements of b are at prefix.
-INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
-static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf16 *b, long ldb, long from, long n, float acc) {
+// tile_sum1 continues acc with the terms from..n-1 of a[i]·b[i·ldb], one at a time, and products +0 up to
+// end-1; the first `shared` elements of b are at prefix.
+static float tile_sum1(const float *a, const bf16 *prefix, long shared, const bf16 *b, long ldb, long from, long n, long end, float acc) {
 #if !defined(LEVEL_BF16)
 	if (in_matrix) return matrix_sum1(a, prefix, shared, b, ldb, from, n, acc);
 #endif
-	for (long s = from / TERMS * TERMS; s < n; s += TERMS) {
+	for (long s = from / TERMS * TERMS; s < end; s += TERMS) {
 		float lane[2] = {0, 0};
-		for (long i = s < from ? from : s; i < n && i < s + TERMS; i++)
-			lane[i & 1] = flush_one(fmaf(widen(round1(a[i])), widen((i < shared ? prefix : b)[i * ldb]), lane[i & 1]));
+		for (long i = s < from ? from : s; i < end && i < s + TERMS; i++)
+			lane[i & 1] = i < n ? fma_one(widen(round1(a[i])), widen((i < shared ? prefix : b)[i * ldb]), lane[i & 1]) : lane[i & 1] + 0.0f;
 		acc = flush_one(flush_one(acc) + flush_one(lane[0] + lane[1]));
 	}
 	return acc;
@@ -45,10 +44,61 @@ static float dot1(const bf16 *a, const bf16 *b, long d) {
 	float acc = 0;
 	for (long s = 0; s < d; s += TERMS) {
 		float lane[2] = {0, 0};
-		for (long i = s; i < d && i < s + TERMS; i++) lane[i & 1] = flush_one(fmaf(widen(a[i]), widen(b[i]), lane[i & 1]));
+		for (long i = s; i < d && i < s + TERMS; i++) lane[i & 1] = fma_one(widen(a[i]), widen(b[i]), lane[i & 1]);
 		acc = flush_one(acc + flush_one(lane[0] + lane[1]));
 	}
 	return acc;
+}
+
+// any_negative_zero reports whether a -0 is among the first `cols` columns, or those up to a whole vector, of rows of c.
+INLINE int any_negative_zero(const float *c, long ldc, long rows, long cols) {
+	const uint32_t zero = 0x80000000u;
+	uint32_t any = 0;
+	for (long i = 0; i < rows; i++)
+		for (long j = 0; j < cols; j += LANES) {
+			uint32_t found = 0;
+#if defined(LEVEL_AVX512)
+			found = _mm512_cmpeq_epi32_mask(_mm512_castps_si512(v_load(c + i * ldc + j)), _mm512_set1_epi32((int)zero));
+#else
+			for (int l = 0; l < LANES; l++) found |= float_bits(c[i * ldc + j + l]) == zero;
+#endif
+			any |= found;
+		}
+	return any != 0;
+}
+
+// tile_sum_of continues acc with the first n terms of row r of tiles of rows and column c of tiles of columns, and products +0 up to term end-1.
+static float tile_sum_of(const bf16 *rows, const bf16 *columns, long r, long c, long n, long end, float acc) {
+	rows += r * TERMS; // a block's two tiles follow one another
+	for (long s = 0; s < end; s += TERMS, rows += STEP, columns += STEP) {
+		bf16 x[TERMS], y[TERMS];
+		float lane[2] = {0, 0};
+		load_terms(x, rows);
+		take_column(y, columns, c);
+		for (int i = 0; i < TERMS && s + i < end; i++) lane[i & 1] = s + i < n ? fma_one(widen(x[i]), widen(y[i]), lane[i & 1]) : lane[i & 1] + 0.0f;
+		acc = flush_one(acc + flush_one(lane[0] + lane[1]));
+	}
+	return acc;
+}
+
+// weigh_block is block_sums from 0 of n rows of weights, whose terms are keys: row i has those before ends[i], and the first is t0. Where
+// others follow in the last step, their weights are 0 and the products zeros of either sign. These change a sum only if it was -0 before the
+// step, which is rare: it must have been so small that it was flushed. Then sums that became +0 are computed again without them. Rows with
+// more steps of keys, or fewer, get sums that nobody reads.
+static void weigh_block(const bf16 *rows, const bf16 *columns, float *c, long ldc, long steps, long n, long cols, const long *ends, long t0) {
+	int rare = 0;
+	if (cols > BLOCK) cols = BLOCK;
+	if (steps > 1) {
+		block_sums(rows, columns, c, ldc, steps - 1, n, cols, 1);
+		rare = any_negative_zero(c, ldc, n, cols);
+	}
+	block_sums(rows + (steps - 1) * STEP, columns + (steps - 1) * STEP, c, ldc, 1, n, cols, steps == 1);
+#if !defined(LEVEL_BF16)
+	if (in_matrix) return; // its sums are never -0
+#endif
+	for (long i = 0; rare && i < n; i++)
+		for (long j = 0; j < cols; j++)
+			if (float_bits(c[i * ldc + j]) == 0) c[i * ldc + j] = tile_sum_of(rows, columns, i, j, ends[i] - t0, ends[i] - t0, 0);
 }
 
 // A sequence of a unit, a group of sequences × a key/value head: pointers to row 0 of the
@@ -91,7 +141,7 @@ static void attention_rare(const struct tile_attention_args *g, const struct hea
 			float *st = g->stats + ((w.at + i) * g->h + w.head + h) * 2;
 			st[1] = 1.0f / softmax_scores(z, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
 			for (long c = 0; c < d; c++)
-				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, from, end, 0) * st[1]);
+				g->out[(w.at + i) * ldo + (w.head + h) * d + c] = round1(tile_sum1(z, w.prefix_v + c, w.prefix, w.v + c, ld_, from, end, end, 0) * st[1]);
 		}
 }
 
@@ -136,19 +186,21 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 					n = alike < last ? alike - i0 : last - i0;
 					const long base = first_seen(i0, g->window) / BLOCK * BLOCK;
 					const long keys = round_up(end_seen(i0 + n - 1, T, g->full, w.ahead), BLOCK);
+					long ends[BLOCK]; // see end_seen
+					for (long i = 0; i < n; i++) ends[i] = end_seen(i0 + i, T, g->full, w.ahead);
 					rows32(q, w.q, i0 * g->stride + h * d, g->stride, n, d, 1);
 					for (long t = base; t < keys; t += BLOCK)
 						block_sums(q, kc + t / BLOCK * ds * STEP, z + t - base, Zp, ds, n, T - t, 1);
 					for (long i = 0; i < n; i++) {
 						float *zi = z + i * Zp, *st = g->stats + ((w.at + i0 + i) * g->h + w.head + h) * 2;
-						const long from = first_seen(i0 + i, g->window) - base, end = end_seen(i0 + i, T, g->full, w.ahead) - base;
+						const long from = first_seen(i0 + i, g->window) - base, end = ends[i] - base;
 						st[1] = 1.0f / softmax_scores(zi, NR, from, end, g->scale, g->cap, g->inv_cap, &st[0]);
 						memset(zi, 0, from / NR * NR * sizeof *zi);
 						for (long t = end; t < keys - base; t++) zi[t] = 0;
 					}
 					rows32(p, z, 0, Zp, n, keys - base, 0);
 					for (long c = 0; c < d; c += BLOCK) {
-						block_sums(p, vp + (c / BLOCK * ts + base / BLOCK) * STEP, out, BLOCK, (keys - base) / BLOCK, n, d - c, 1);
+						weigh_block(p, vp + (c / BLOCK * ts + base / BLOCK) * STEP, out, BLOCK, (keys - base) / BLOCK, n, d - c, ends, base);
 						for (long i = 0; i < n; i++) {
 							const vf inv = v_set1(g->stats[((w.at + i0 + i) * g->h + w.head + h) * 2 + 1]);
 							for (long j = c; j < d && j < c + BLOCK; j += LANES)
@@ -200,16 +252,37 @@ INLINE void grads1(float *p, float *dz, const struct tile_attention_args *g, con
 	*dz = x[0];
 }
 
+// last_step returns the first query of a sequence's last step.
+INLINE long last_step(const struct head_view w) {
+	const long step = (w.T - 1) / TERMS * TERMS;
+	return step > w.prefix ? step : w.prefix;
+}
+
 // add_zero_steps ends the tile sums of the gradients of keys and values, rows line apart, after
 // one query head of a sequence. Steps of queries that do not see a key were skipped, but their
 // zeros turn a sum of -0 into +0. Keys of a prefix that it does not touch are +0 already.
-static void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
-	const long step = (w.T - 1) / TERMS * TERMS, last = step > w.prefix ? step : w.prefix; // first query of the last step
-	const long from = first_seen(w.prefix, g->window) - TERMS;
-	for (long t = from > 0 ? from : 0; t < w.T && t + g->window <= last; t++)
+INLINE void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
+	const long from = first_seen(w.prefix, g->window) - TERMS, end = last_step(w) - g->window + 1;
+	for (long t = from > 0 ? from : 0; t < end && t < w.T; t++)
 		for (long j = 0; j < g->d; j += LANES) {
 			v_store(dk + t * line + j, v_add(v_load(dk + t * line + j), v_zero()));
 			v_store(dv + t * line + j, v_add(v_load(dv + t * line + j), v_zero()));
+		}
+}
+
+// late_step is a sequence's last step of the gradients of a block of keys, rows line apart: rows and columns are tiles of `terms` queries, those
+// of channel c apart·(c/BLOCK) elements on. Key i of from..end-1 has a window that ends before term seen+i. The products of the others are +0 by definition, and
+// here zeros of either sign. That matters only for a sum of -0 before and after the step, which is computed again. was: room for end-from rows.
+static void late_step(const bf16 *rows, const bf16 *columns, long apart, float *grads, float *was, long line, long keys, long d, long from, long end,
+	long seen, long terms) {
+	const int rare = any_negative_zero(grads + from * line, line, end - from, d);
+	if (rare) memcpy(was, grads + from * line, (end - from) * line * sizeof *was);
+	for (long c = 0; c < d; c += BLOCK) block_sums(rows, columns + c / BLOCK * apart, grads + c, line, 1, keys, d - c, 0);
+	for (long i = from; rare && i < end; i++)
+		for (long c = 0; c < d; c++) {
+			float *x = grads + i * line + c;
+			if (float_bits(was[(i - from) * line + c]) == 0x80000000u && float_bits(*x) == 0x80000000u)
+				*x = tile_sum_of(rows, columns + c / BLOCK * apart, i, c % BLOCK, seen + i, terms, -0.0f);
 		}
 }
 
@@ -225,7 +298,7 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 			const float delta = row_delta(g, (w.at + i) * ldo + (w.head + h) * d);
 			for (long t = from; t < end; t++) grads1(p + t, dz + t, g, w, h, i, t, delta);
 			for (long c = 0; c < d; c++)
-				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, end, 0));
+				g->dqkv[(w.at + i) * ld_ + (w.head + h) * d + c] = round1(tile_sum1(dz, w.prefix_k + c, w.prefix, w.k + c, ld_, from, end, end, 0));
 		}
 		for (long t = 0; t < w.T; t++) {
 			const long first = first_seeing(t, w.prefix, g->full, w.ahead), end = w.T - t < g->window ? w.T : t + g->window;
@@ -233,8 +306,8 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 			for (long i = first; i < end; i++) grads1(p + i, dz + i, g, w, h, i, t, row_delta(g, (w.at + i) * ldo + (w.head + h) * d));
 			for (long c = 0; c < d; c++) {
 				if (early) dk[t * line + c] += 0.0f, dv[t * line + c] += 0.0f;
-				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, end, dk[t * line + c]);
-				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, end, dv[t * line + c]);
+				dk[t * line + c] = tile_sum1(dz, 0, 0, q + c, ld_, first, end, w.T, dk[t * line + c]);
+				dv[t * line + c] = tile_sum1(p, 0, 0, dout + c, ldo, first, end, w.T, dv[t * line + c]);
 			}
 		}
 		add_zero_steps(g, w, dk, dv, line);
@@ -244,14 +317,15 @@ static void attention_backward_rare(const struct tile_attention_args *g, const s
 // score_gradients turns the scores z and the products dp of a block of rows and keys into
 // the scores' gradients and the probabilities. They are 0 for keys that a row does not see, past
 // `keys`, from the row's end on (ends), or before key `unseen` (for row 0), which all count from the
-// block's first key but ends, whose key t0 that is, and in rows outside from..n. Rows of stats are
-// line apart.
+// block's first key but ends, whose key t0 that is, and in rows before `from`. Rows from n on are no
+// terms (tilesum.h). Rows of stats are line apart.
 INLINE void score_gradients(float *z, float *dp, const struct scaling by, const float *stats, long line, const float *delta,
 	long from, long n, const long *ends, long t0, long keys, long unseen, const int capped) {
 	for (long i = 0; i < BLOCK; i++, z += BLOCK, dp += BLOCK) {
 		const long last = i < from || i >= n ? 0 : ends[i] - t0, seen = last < keys ? last : keys, hidden = unseen + i;
+		const vf unseen_row = v_set1(i < n ? 0.0f : -0.0f);
 		for (long j = 0; j < BLOCK; j += LANES) {
-			vf a = v_zero(), b = v_zero();
+			vf a = unseen_row, b = unseen_row;
 			if (j < seen && hidden < j + LANES) {
 				grads(&a, &b, v_load(z + j), v_load(dp + j), by, stats + i * line, delta[i], capped);
 				if (seen - j < LANES) a = v_keep(a, (int)(seen - j), v_zero()), b = v_keep(b, (int)(seen - j), v_zero());
@@ -326,7 +400,7 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 					const bf16 *q = w.q + h * d + i00 * ld_, *dout = g->dout + r0 * ldo + (w.head + h) * d;
 					const float *stats = g->stats + (r0 * g->h + w.head + h) * 2;
 					float delta[QUERY_BLOCKS * BLOCK];
-					long ends[QUERY_BLOCKS * BLOCK]; // see end_seen
+					long ends[QUERY_BLOCKS * BLOCK] = {0}; // see end_seen
 					for (long b = 0; b < b1 - b0; b++) {
 						const long i0 = b * BLOCK, left = T - i00 - i0, n = left < BLOCK ? left : BLOCK, before = b == 0 ? from : 0;
 						for (long i = i0 + before; i < i0 + n; i++) {
@@ -365,18 +439,28 @@ static void tile_attention_backward(const struct tile_attention_args *g, long lo
 							column_rows32(dzt + b * STEP, z, 0, BLOCK, BLOCK, keys, 0);
 							column_rows32(pt + b * STEP, dp, 0, BLOCK, BLOCK, keys, 0);
 						}
-						for (long c = 0; c < d; c += BLOCK) {
-							const long at = tb * BLOCK * Dp + c, panel = c / BLOCK * G + first;
-							block_sums(dzt + first * STEP, qp + panel * STEP, dk + at, Dp, end - first, keys, d - c, 0);
-							block_sums(pt + first * STEP, dop + panel * STEP, dv + at, Dp, end - first, keys, d - c, 0);
+						// Keys late..late_end-1 of the block have windows that end within the sequence's last step.
+						const long t0 = tb * BLOCK, step = (qs - 1) * BLOCK - t0, behind = last_step(w) - g->window + 1 - t0, ended = T - g->window - t0;
+						const long late = behind > 0 ? behind : 0, late_end = ended < keys ? ended : keys;
+						const int ends_late = b1 == qs && end == b1 - b0 && late < late_end;
+						const long whole = ends_late ? end - 1 : end; // steps
+						for (long c = 0; c < d && whole > first; c += BLOCK) {
+							const long at = t0 * Dp + c, panel = c / BLOCK * G + first;
+							block_sums(dzt + first * STEP, qp + panel * STEP, dk + at, Dp, whole - first, keys, d - c, 0);
+							block_sums(pt + first * STEP, dop + panel * STEP, dv + at, Dp, whole - first, keys, d - c, 0);
+						}
+						if (ends_late) {
+							late_step(dzt + whole * STEP, qp + whole * STEP, G * STEP, dk + t0 * Dp, dq, Dp, keys, d, late, late_end, g->window - step, T - t0 - step);
+							late_step(pt + whole * STEP, dop + whole * STEP, G * STEP, dv + t0 * Dp, dq, Dp, keys, d, late, late_end, g->window - step, T - t0 - step);
 						}
 					}
 					for (long b = 0; b < b1 - b0; b++) {
 						const long left = T - i00 - b * BLOCK, n = left < BLOCK ? left : BLOCK, tb = first_block[b];
+						const long *own = ends + b * BLOCK;
 						for (long i = b == 0 ? from : 0, steps = 0; i < n; i++) {
-							for (long c = 0; c < d && steps_of(ends[b * BLOCK + i]) != steps; c += BLOCK) // rows with as many steps follow one another
-								block_sums(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, steps_of(ends[b * BLOCK + i]) - tb, n, d - c, 1);
-							steps = steps_of(ends[b * BLOCK + i]);
+							for (long c = 0; c < d && steps_of(own[i]) != steps; c += BLOCK) // rows with as many steps follow one another
+								weigh_block(dzr + (b * ts + tb - first_block[0]) * STEP, kp + (c / BLOCK * ts + tb) * STEP, dq + c, Dp, steps_of(own[i]) - tb, n, d - c, own, tb * BLOCK);
+							steps = steps_of(own[i]);
 							for (long j = 0; j < d; j += LANES)
 								st(g->dqkv, (r0 + b * BLOCK + i) * ld_ + (w.head + h) * d + j, v_load(dq + i * Dp + j), lanes_left(d - j), 1);
 						}

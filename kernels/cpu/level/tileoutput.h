@@ -37,8 +37,8 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 }
 
 // logit_gradients sets a block of dz to the gradients of the logits z [rows][BLOCK] of
-// rows r.. and columns j.., rounded; columns past the last are 0. capped: whether there is a
-// cap.
+// rows r.. and columns j.., rounded; columns past the last are no terms (tilesum.h). capped: whether
+// there is a cap.
 INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows, long j, const float *z, bf16 *dz, const int capped) {
 	const vf it = v_set1(g->inv_temp), one = v_set1(1.0f), cap = v_set1(g->cap.cap), inverse = v_set1(g->cap.inverse);
 	const long cols = g->v - j;
@@ -61,8 +61,8 @@ INLINE void logit_gradients(const struct tile_output_args *g, long r, long rows,
 		y0 = v_mul(y0, it), y1 = v_mul(y1, it);
 		if (capped) y0 = v_mul(y0, v_sub(one, v_mul(th0, th0))), y1 = v_mul(y1, v_sub(one, v_mul(th1, th1)));
 		if (cols < BLOCK) {
-			y0 = v_keep(y0, lanes_left(cols), v_zero());
-			y1 = v_keep(y1, cols > LANES ? (int)cols - LANES : 0, v_zero());
+			y0 = v_keep(y0, lanes_left(cols), v_set1(-0.0f));
+			y1 = v_keep(y1, cols > LANES ? (int)cols - LANES : 0, v_set1(-0.0f));
 		}
 		store_terms(dz, y0, y1);
 	}

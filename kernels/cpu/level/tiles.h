@@ -60,6 +60,11 @@ int pairs_are_two_fmas(void) {
 			const uint32_t p = ((uint32_t)x & keep) | near, q = ((uint32_t)(x >> 32) & keep) | near;
 			memcpy(a + i, &p, sizeof p), memcpy(b + 2 * i, &q, sizeof q);
 			acc[i] = bits_float(((uint32_t)(x >> 16) & (n % 3 ? 0x83ffffff : 0xffffffff)) | (n % 3 == 1 ? 0x3c000000 : 0));
+			if (n < LANES && i == n) { // 2^-126 - 2^-150, which rounds to 2^-126 as a subnormal only
+				const uint32_t small = 0x1a000000, less = 0x9a000000;
+				memcpy(a + i, &small, sizeof small), memcpy(b + 2 * i, &less, sizeof less);
+				acc[i] = 0x1p-126f;
+			}
 		}
 		v_store(got, v_pairs(v_load(acc), v_load(a), b));
 		const unsigned mode = flushing();

@@ -35,6 +35,16 @@ INLINE __m512i in_pairs(__m512i x) { return x; }
 #endif
 #endif
 
+// flush_one returns x, or zero of its sign if x is subnormal. fma_one returns a·b + c of BF16 factors as the processor flushes it:
+// to zero of its sign if it is below 2^-126 when it is rounded to 24 bits whatever its exponent (fusedFlushed of kernels/ref).
+#define LEAST_KEPT 0x1.ffffffp-127 // rounds to 2^-126
+INLINE float flush_one(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
+INLINE float flush_fma(float x, float a, float b, float c) { // x = a·b + c
+	if ((float_bits(x) & 0x7fffffffu) > 0x00800000u) return x;
+	return fabs((double)a * b + c) >= LEAST_KEPT ? x : bits_float(float_bits(x) & 0x80000000u);
+}
+INLINE float fma_one(float a, float b, float c) { return flush_fma(fmaf(a, b, c), a, b, c); }
+
 // flushing makes subnormal operands and results zero until it is undone, as the matrix
 // unit does. Without such a mode the code flushes every result itself.
 #if defined(__SSE__) && !defined(LEVEL_PORTABLE)
@@ -53,12 +63,11 @@ INLINE vf f_add(vf a, vf b) { return v_add(a, b); }
 #else
 INLINE unsigned flushing(void) { return 0; }
 INLINE void not_flushing(unsigned old) { (void)old; }
-INLINE float flush1(float x) { return (float_bits(x) & 0x7f800000u) == 0 ? bits_float(float_bits(x) & 0x80000000u) : x; }
 FUSED vf f_fma(vf a, vf b, vf c) {
 	const vf x = v_fma(a, b, c);
-	EACH(flush1(x[i]));
+	EACH(flush_fma(x[i], a[i], b[i], c[i]));
 }
-FUSED vf f_add(vf a, vf b) { EACH(flush1(flush1(a[i]) + flush1(b[i]))); }
+FUSED vf f_add(vf a, vf b) { EACH(flush_one(flush_one(a[i]) + flush_one(b[i]))); }
 #endif
 
 // Work done between the products of a block of tile sums, a little at each step.
@@ -388,12 +397,21 @@ INLINE void transpose_pairs(bf16 *out, const bf16 *x) {
 }
 #endif
 
+// Terms that a step does not have. In a tile of rows they are -0, in one of columns +0: their products are -0, the one
+// number that changes no sum, not even -0.
+#define NO_ROW_TERM 0x8000
+#define NO_COLUMN_TERM 0
+
+INLINE void fill_terms(bf16 *out, const bf16 with) {
+	for (int i = 0; i < TERMS; i++) out[i] = with;
+}
+
 // rows16 fills a tile with min(rows, 16) rows of min(terms, 32) elements of x, from
-// element `at`, rows ld_ apart; the rest is 0. h says whether x is BF16.
-INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
+// element `at`, rows ld_ apart; their other terms are `none`. h says whether x is BF16.
+INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h, const bf16 none) {
 	for (long r = 0; r < TILE; r++, out += TERMS) {
 		if (r >= rows) {
-			memset(out, 0, TERMS * sizeof *out);
+			fill_terms(out, none);
 		} else if (terms >= TERMS) {
 #if defined(LEVEL_AVX512)
 			_mm512_storeu_si512(out, in_pairs(h_load2(x, at + r * ld_, h)));
@@ -402,7 +420,7 @@ INLINE void rows16(bf16 *out, const void *x, long at, long ld_, long rows, long 
 			h_store(out, ld(x, at + r * ld_, LANES, h));
 			h_store(out + LANES, ld(x, at + r * ld_ + LANES, LANES, h));
 		} else {
-			memset(out, 0, TERMS * sizeof *out);
+			fill_terms(out, none);
 			h_storen(out, ld(x, at + r * ld_, lanes_left(terms), h), lanes_left(terms));
 			if (terms > LANES) h_storen(out + LANES, ld(x, at + r * ld_ + LANES, (int)terms - LANES, h), (int)terms - LANES);
 #if defined(LEVEL_PAIRS)
@@ -430,11 +448,12 @@ INLINE void load_terms(bf16 *out, const bf16 *x) {
 }
 
 // pairs16 fills a tile of columns: pair p of column j is elements (FIRST(p), j) and
-// (SECOND(p), j) of x, whose rows are terms. Rows and columns past the given ones are 0.
-INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
+// (SECOND(p), j) of x, whose rows are terms. Other terms are `none`, as are columns past the given ones.
+INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h, const bf16 none) {
 	const int n = lanes_left(cols);
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
-		bf16 first[LANES] = {0}, second[LANES] = {0};
+		bf16 first[TERMS], second[TERMS];
+		fill_terms(first, none), fill_terms(second, none);
 		if (FIRST(p) < terms) h_storen(first, ld(x, at + FIRST(p) * ld_, n, h), n);
 		if (SECOND(p) < terms) h_storen(second, ld(x, at + SECOND(p) * ld_, n, h), n);
 		for (int j = 0; j < TILE; j++) {
@@ -445,29 +464,30 @@ INLINE void pairs16(bf16 *out, const void *x, long at, long ld_, long terms, lon
 }
 
 // pairs16x2 is pairs16 for 32 columns: two tiles, one after the other.
-INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, const int h) {
+INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, const int h, const bf16 none) {
 #if defined(LEVEL_AVX512)
+	const __m512i rest = _mm512_set1_epi16((short)none);
 	const __m512i lo = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35, 3, 34, 2, 33, 1, 32, 0);
 	const __m512i hi = _mm512_add_epi16(lo, _mm512_set1_epi16(16));
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE) {
-		const __m512i first = FIRST(p) < terms ? h_load2(x, at + FIRST(p) * ld_, h) : _mm512_setzero_si512();
-		const __m512i second = SECOND(p) < terms ? h_load2(x, at + SECOND(p) * ld_, h) : _mm512_setzero_si512();
+		const __m512i first = FIRST(p) < terms ? h_load2(x, at + FIRST(p) * ld_, h) : rest;
+		const __m512i second = SECOND(p) < terms ? h_load2(x, at + SECOND(p) * ld_, h) : rest;
 		_mm512_storeu_si512(out, _mm512_permutex2var_epi16(first, lo, second));
 		_mm512_storeu_si512(out + TILE_LEN, _mm512_permutex2var_epi16(first, hi, second));
 	}
 #elif defined(LEVEL_AVX2)
 	for (long p = 0; p < TERMS / 2; p++, out += 2 * TILE)
 		for (int half = 0; half < 2; half++) {
-			const __m256i none = _mm256_setzero_si256();
-			const __m256i first = FIRST(p) < terms ? h_load16(x, at + FIRST(p) * ld_ + half * TILE, h) : none;
-			const __m256i second = SECOND(p) < terms ? h_load16(x, at + SECOND(p) * ld_ + half * TILE, h) : none;
+			const __m256i rest = _mm256_set1_epi16((short)none);
+			const __m256i first = FIRST(p) < terms ? h_load16(x, at + FIRST(p) * ld_ + half * TILE, h) : rest;
+			const __m256i second = SECOND(p) < terms ? h_load16(x, at + SECOND(p) * ld_ + half * TILE, h) : rest;
 			const __m256i lo = _mm256_unpacklo_epi16(first, second), hi = _mm256_unpackhi_epi16(first, second);
 			_mm256_storeu_si256((__m256i *)(out + half * TILE_LEN), _mm256_permute2x128_si256(lo, hi, 0x20));
 			_mm256_storeu_si256((__m256i *)(out + half * TILE_LEN + TILE), _mm256_permute2x128_si256(lo, hi, 0x31));
 		}
 #else
-	pairs16(out, x, at, ld_, terms, TILE, h);
-	pairs16(out + TILE_LEN, x, at + TILE, ld_, terms, TILE, h);
+	pairs16(out, x, at, ld_, terms, TILE, h, none);
+	pairs16(out + TILE_LEN, x, at + TILE, ld_, terms, TILE, h, none);
 #endif
 }
 
@@ -483,8 +503,8 @@ INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long 
 	}
 #endif
 	for (long t = 0; t < terms; t += TERMS, out += STEP) {
-		rows16(out, x, at + t, ld_, rows, terms - t, h);
-		if (rows > TILE) rows16(out + TILE_LEN, x, at + t + TILE * ld_, ld_, rows - TILE, terms - t, h);
+		rows16(out, x, at + t, ld_, rows, terms - t, h, NO_ROW_TERM);
+		if (rows > TILE) rows16(out + TILE_LEN, x, at + t + TILE * ld_, ld_, rows - TILE, terms - t, h, NO_ROW_TERM);
 	}
 }
 
@@ -494,7 +514,7 @@ INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long 
 	bf16 t[TILE_LEN] __attribute__((aligned(64)));
 	for (long k = 0; k < terms; k += TERMS, out += STEP)
 		for (int half = 0; half < 2 && half * TILE < cols; half++) {
-			rows16(t, x, at + k + half * TILE * ld_, ld_, cols - half * TILE, terms - k, h);
+			rows16(t, x, at + k + half * TILE * ld_, ld_, cols - half * TILE, terms - k, h, NO_COLUMN_TERM);
 			transpose_pairs(out + half * TILE_LEN, t);
 		}
 }
@@ -503,11 +523,11 @@ INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long 
 INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
 	for (long k = 0; k < terms; k += TERMS, out += STEP) {
 		if (cols >= BLOCK) {
-			pairs16x2(out, x, at + k * ld_, ld_, terms - k, h);
+			pairs16x2(out, x, at + k * ld_, ld_, terms - k, h, NO_COLUMN_TERM);
 			continue;
 		}
-		pairs16(out, x, at + k * ld_, ld_, terms - k, cols, h);
-		if (cols > TILE) pairs16(out + TILE_LEN, x, at + k * ld_ + TILE, ld_, terms - k, cols - TILE, h);
+		pairs16(out, x, at + k * ld_, ld_, terms - k, cols, h, NO_COLUMN_TERM);
+		if (cols > TILE) pairs16(out + TILE_LEN, x, at + k * ld_ + TILE, ld_, terms - k, cols - TILE, h, NO_COLUMN_TERM);
 	}
 }
 
@@ -516,13 +536,13 @@ INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, lon
 INLINE void column_rows32(bf16 *out, const void *x, long at, long ld_, long terms, long rows, const int h) {
 	bf16 t[STEP] __attribute__((aligned(64)));
 	if (rows >= BLOCK) {
-		pairs16x2(t, x, at, ld_, terms, h);
+		pairs16x2(t, x, at, ld_, terms, h, NO_ROW_TERM);
 		transpose_pairs(out, t);
 		transpose_pairs(out + TILE_LEN, t + TILE_LEN);
 		return;
 	}
 	for (int half = 0; half < 2 && half * TILE < rows; half++) {
-		pairs16(t, x, at + half * TILE, ld_, terms, rows - half * TILE, h);
+		pairs16(t, x, at + half * TILE, ld_, terms, rows - half * TILE, h, NO_ROW_TERM);
 		transpose_pairs(out + half * TILE_LEN, t);
 	}
 }
