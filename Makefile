@@ -37,7 +37,7 @@ help:            ## this list
 
 # The compiler takes a fifth less time if it collects garbage less often, and so do many tests.
 QUICKLY := GOGC=400 $(GO)
-# Linux maps some 20 MiB more of a file that the linker wrote than of a copy, so that small runs take more than planned.
+# Linux maps some 25 MiB more of a file that the linker wrote than of a copy, so that small runs take more than planned.
 build:           ## bin/exp
 	$(QUICKLY) build -ldflags=-s -o bin/exp ./cmd/exp
 	@cp bin/exp bin/exp.copy && mv bin/exp.copy bin/exp

@@ -51,7 +51,13 @@ func start(t *testing.T, args ...string) *process {
 // startWith is start with more variables in the environment.
 func startWith(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
+	return startProgram(t, os.Args[0], env, args...)
+}
+
+// startProgram is startWith for a copy of this program.
+func startProgram(t *testing.T, program string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(program, append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
 	p.Env = append(env, "EXP_TEST_AS_PROGRAM=1", "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"))
 	p.Stdout = &p.stdout
 	pipe, err := p.StderrPipe()

@@ -89,7 +89,7 @@ func TestVerifyCommand(t *testing.T) {
 		exp(t, append(tt.args, "--store", dir)...).refuses(t, tt.code, tt.text)
 	}
 	nowhere := filepath.Join(t.TempDir(), "none")
-	exp(t, "verify", "@last", "--store", nowhere).refuses(t, 3, "there is no experiment store in "+nowhere)
+	exp(t, "verify", "@last", "--store", nowhere).refuses(t, 3, "no experiment store in "+nowhere)
 }
 
 // What was found decides the exit code.

@@ -32,7 +32,7 @@ func HeapRoom(c *config.Run) int64 {
 // and tables, 8 of libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice its
 // generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with their
 // log-probs and verdicts, and what a teacher says of them. At its start, before it has arrays, it reads all of its
-// own file and stores the sources in it, which takes more. Linux may map 20 MiB more of a program that was just
+// own file and stores the sources in it, which takes more. Linux may map 25 MiB more of a program that was just
 // linked, pages that it takes back when it needs them. A published tokenizer adds about three times its file size,
 // usually half of it garbage.
 func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {

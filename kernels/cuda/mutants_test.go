@@ -39,7 +39,7 @@ var mutants = []struct{ name, file, from, to, check string }{
 	{"the bin after the right one", "sample.cu", "if (before >= n) room->bin", "if (before > n) room->bin", "f32/Sample/long"},
 	{"weights in order from the middle", "sample.cu", "s.above = exact ? room->above : 0;", "s.above = 0;", "TestLimitAtARunningSum"},
 	{"one chain for even and odd", "sum.h", "if (i % 2) odd", "if (0) odd", "bf16/MatMul"},
-	{"subnormal products", "sum.h", "odd = flush(fmaf(p, q, odd))", "odd = fmaf(p, q, odd)", "bf16/MatMul/tiny"},
+	{"subnormal products", "sum.h", "odd = fma_flushed(p, q, odd)", "odd = fmaf(p, q, odd)", "bf16/MatMul/tiny"},
 	{"blocks in steps of all rows", "matmul.cu", "x, rows, a.dw[i])", "x, rows, 0)", "bf16/MatMulDW"},
 	{"gates not rounded", "matmul.cu", "if (a.tile) g = rounded(g), u = rounded(u);", "", "bf16/MatMulSwiGLU"},
 	{"probabilities not rounded", "attend.h", "TILED ? rounded(e) : e", "e", "bf16/Attention"},
