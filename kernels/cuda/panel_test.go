@@ -19,9 +19,13 @@ func TestPanels(t *testing.T) {
 	b := openIn(t, "matrix/16x25")
 	for _, s := range []kernels.AttentionShape{
 		{H: 2, K: 1, D: 128}, {H: 1, K: 1, D: 72, Window: 20}, {H: 2, K: 2, D: 24, Cap: 3}, {H: 2, K: 1, D: 16, Window: 150},
+		{H: 2, K: 1, D: 24, Full: true},
 	} {
 		s.Scale = 1 / math.Sqrt(float64(s.D))
 		for name, groups := range map[string][]int32{"": nil, "groups": {0, 2, 4}} {
+			if s.Full && groups != nil {
+				continue // rows that see all of their sequence share no prefix
+			}
 			t.Run(fmt.Sprintf("%+v%s", s, name), func(t *testing.T) {
 				offsets := []int32{0, 21, 23, 165, 186}
 				want := attended(t, ref.NewMatrix(), s, offsets, groups)
