@@ -153,6 +153,19 @@ func (p *Prompter) RatedEnd() (int32, error) {
 	return ids[len(ids)-1], nil
 }
 
+// enough returns an error if a file of a reward model has n examples, which has describes, but a step takes perStep of
+// them by the key. Validation takes one.
+func (p *Prompter) enough(held bool, has string, n int, key string, perStep int) error {
+	file, asks := p.rates.Source, key+" asks for"
+	if held {
+		file, perStep, asks = p.rates.Val, 1, "validation needs"
+	}
+	if n >= perStep {
+		return nil
+	}
+	return fmt.Errorf("%s has %s, and %s %d", file, has, asks, perStep)
+}
+
 // CheckRated finds pairs that a reward model cannot learn from, or that are longer than so many positions (0:
 // unknown), and notes for Plan what the others hold. held says that they are the held-out ones.
 func (p *Prompter) CheckRated(list []layout.Pair, positions int, held bool) error {
@@ -160,15 +173,15 @@ func (p *Prompter) CheckRated(list []layout.Pair, positions int, held bool) erro
 	if err != nil {
 		return err
 	}
-	file, n, asks := p.rates.Source, p.rates.PairsPerStep, "reward_model.pairs_per_step asks for"
 	if held {
-		file, n, asks = p.rates.Val, 1, "validation needs"
 		p.heldOut = &plan
 	} else {
 		p.ratings = &plan
 	}
-	if plan.Pairs < n {
-		return fmt.Errorf("%s has %s%s, and %s %d", file, quantity.Plural(plan.Pairs, "pair"), plan.leftOut(), asks, n)
+	err = p.enough(held, quantity.Plural(plan.Pairs, "pair")+plan.leftOut(), plan.Pairs, "reward_model.pairs_per_step",
+		p.rates.PairsPerStep)
+	if err != nil {
+		return err
 	}
 	for i, x := range pairs {
 		if x == nil {

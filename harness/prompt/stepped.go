@@ -175,16 +175,15 @@ func (p *Prompter) CheckStepped(list []layout.Stepwise, positions int, held bool
 	if err != nil {
 		return err
 	}
-	file, n, asks := p.rates.Source, p.rates.AnswersPerStep, "reward_model.answers_per_step asks for"
 	if held {
-		file, n, asks = p.rates.Val, 1, "validation needs"
 		p.steppedVal = &plan
 	} else {
 		p.stepped = &plan
 	}
-	if plan.Answers < n {
-		return fmt.Errorf("%s has %s%s, and %s %d", file, quantity.Plural(plan.Answers, "answer"), plan.LeftOut(),
-			asks, n)
+	err = p.enough(held, quantity.Plural(plan.Answers, "answer")+plan.LeftOut(), plan.Answers,
+		"reward_model.answers_per_step", p.rates.AnswersPerStep)
+	if err != nil {
+		return err
 	}
 	for i, x := range answers {
 		if x == nil {
