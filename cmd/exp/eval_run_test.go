@@ -198,7 +198,8 @@ func TestEvalRun(t *testing.T) {
 	known := filepath.Join(dir, "gsm8k.jsonl") // in name only
 	writeRows(t, known, `{"question":"1+1=","answer":"two\n#### 2"}`)
 	named := run("eval", model[0], "--suite", known, "-n", "1", "--max-new-tokens", "2")
-	if own := filepath.Base(dir) + "-gsm8k"; !strings.Contains(named.stderr, "has 1 different problems; gsm8k has 1319: they are the suite "+own) {
+	own := filepath.Base(dir) + "-gsm8k"
+	if !strings.Contains(named.stderr, "has 1 different problems; gsm8k has 1319: they are the suite "+own) {
 		t.Errorf("stderr %q", named.stderr)
 	} else {
 		named.says(t, own, "pass@1")

@@ -161,7 +161,8 @@ func TestEvalScorersOfRewards(t *testing.T) {
 	executed := func(e ended, want bool) {
 		t.Helper()
 		e.succeeds(t)
-		if got := strings.Contains(e.stderr, "eval.score label=test start"); got != want || strings.Contains(e.stderr, "eval.gen label=test start") {
+		got, sampled := strings.Contains(e.stderr, "eval.score label=test start"), strings.Contains(e.stderr, "eval.gen label=test start")
+		if got != want || sampled {
 			t.Errorf("scores: %t, want %t:\n%s", got, want, e.stderr)
 		}
 	}
@@ -209,7 +210,8 @@ s/^\{"id":"([0-9]+)".*$/{"id":"\1","score":0.25}/
 		t.Fatal(own, err)
 	}
 	genrm := []string{"--score-by", own[0], "--score-with", "kind=genrm", "--score-with", "judge.template=" + write("genrm.txt", "{prompt}"),
-		"--score-with", `judge.pattern=([0-9])`, "--score-with", "judge.context=48", "--score-with", "judge.max_tokens=16", "--max-not-graded", "1"}
+		"--score-with", `judge.pattern=([0-9])`, "--score-with", "judge.context=48", "--score-with", "judge.max_tokens=16",
+		"--max-not-graded", "1"}
 	executed(eval(genrm...), true)
 
 	verify := func(want string) {
@@ -219,7 +221,7 @@ s/^\{"id":"([0-9]+)".*$/{"id":"\1","score":0.25}/
 			t.Errorf("%d requests more, want %s:\n%s%s", asked.Load()-second, want, e.stdout, e.stderr)
 		}
 	}
-	verify("8 stages repeated; NOT checked: the scores on") // a judge's template is no longer where it was
+	verify("8 stages repeated; NOT checked: the scores on") // the judge's template has moved
 	write("judge.txt", "Rate {response} for {prompt}.")
 	verify("10 stages repeated")
 

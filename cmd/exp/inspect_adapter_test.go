@@ -99,8 +99,8 @@ func withVision(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := `{"architectures": ["Lfm2VlForConditionalGeneration"], "model_type": "lfm2_vl", "vision_config": {"model_type": "siglip2_vision_model"}, "text_config": ` +
-		string(raw) + `}`
+	config := `{"architectures": ["Lfm2VlForConditionalGeneration"], "model_type": "lfm2_vl", ` +
+		`"vision_config": {"model_type": "siglip2_vision_model"}, "text_config": ` + string(raw) + `}`
 	if err := os.WriteFile(filepath.Join(to, "config.json"), []byte(config), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,8 @@ func startWith(t *testing.T, env []string, args ...string) *process {
 // startProgram is startWith for a copy of this program.
 func startProgram(t *testing.T, program string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(program, append([]string{"--progress", "json"}, args...)...), read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
+	p := &process{Cmd: exec.Command(program, append([]string{"--progress", "json"}, args...)...),
+		read: make(chan struct{}), step: make(chan int, 1000), stage: make(chan string, 100)}
 	p.Env = append(env, "EXP_TEST_AS_PROGRAM=1", "HOME="+t.TempDir(), "PATH="+os.Getenv("PATH"))
 	p.Stdout = &p.stdout
 	pipe, err := p.StderrPipe()

@@ -11,7 +11,7 @@ import (
 // for the speed of the machine.
 type Trial struct {
 	Model     model.Config // that was measured
-	Sequences int          // in a training step, of Length tokens each, all of which get log-probs
+	Sequences int          // in a training step, of Length tokens each; every token gets a log-prob
 	Length    int
 	Forward   float64 // with the log-probs
 	Backward  float64
@@ -30,7 +30,7 @@ const (
 	trialTokens = 256     // of a step
 	trialDrawn  = 32      // most sequences
 	trialNew    = 8
-	trialTurns  = 3 // of which the fastest counts, after one that touches the memory: other work delays some
+	trialTurns  = 3 // timed, after one that touches the memory; the fastest counts, since other work delays some
 )
 
 // Try measures a model with the shape of c: with sequences of so many tokens, and sampling so many together, if these

@@ -91,8 +91,8 @@ func estimatorKeys() []Key {
 	return keys
 }
 
-// primeKeys returns the keys of the process reward model beside its settings. The optimizer's defaults come
-// from verl's recipe.
+// primeKeys returns the keys of PRIME's process reward model, except its settings. verl's recipe has the same
+// defaults of the optimizer.
 func primeKeys() []Key {
 	prime := []Clause{only("algo.advantage", ofProcess()...)}
 	keys := block(prime, at(Train), []Key{

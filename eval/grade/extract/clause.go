@@ -227,7 +227,7 @@ var times = lazy(`\b(was|were|is|are|been) (?:wrong|incorrect|mistaken|right|cor
 // missed matches a denied verb before some of several things: Tom did not find 4 of the coins.
 var missed = lazy(`\b(did|does|do|has|have|had|will|would)(?: not|n't) [a-z]+ $`)
 
-// relative matches the start of a clause about part of the thing before it: "of which 36 are sour".
+// relative matches the start of a clause such as "of which 36 are sour", which counts a part.
 var relative = lazy(`^of (?:which|whom|these|those|them),? `)
 
 // replacing matches a value and the one that replaces it: not 38 but 36.
