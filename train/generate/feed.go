@@ -41,6 +41,7 @@ type Ask struct {
 	Prompts []Score   // [P], the first is empty; before the first token
 	Found   int       // tokens of the prompt that were in the cache already; before the first token
 	left    int       // completions that have not ended
+	gone    bool      // Context has ended
 }
 
 // Score is the log-prob of a token under the model, at temperature 1, with the log-probs of the likeliest ones.
@@ -191,10 +192,15 @@ func (s *schedule) forget() {
 
 // dropGone takes the slots and the pages of requests that nobody waits for.
 func (s *schedule) dropGone() {
-	gone := func(req int) bool { a := s.feed.asks[req]; return a.Context != nil && a.Context.Err() != nil }
-	if !slices.ContainsFunc(s.feed.open, func(a *Ask) bool { return a.Context != nil && a.Context.Err() != nil }) {
+	left := false
+	for _, a := range s.feed.open { // once: another may leave at any moment
+		a.gone = a.Context != nil && a.Context.Err() != nil
+		left = left || a.gone
+	}
+	if !left {
 		return
 	}
+	gone := func(req int) bool { return s.feed.asks[req].gone }
 	s.running = slices.DeleteFunc(s.running, func(q *sequence) bool {
 		if !gone(q.req) {
 			return false
@@ -217,7 +223,7 @@ func (s *schedule) dropGone() {
 		}
 	}
 	s.feed.open = slices.DeleteFunc(s.feed.open, func(a *Ask) bool {
-		if a.Context == nil || a.Context.Err() == nil {
+		if !a.gone {
 			return false
 		}
 		s.ended += a.left

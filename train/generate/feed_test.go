@@ -366,6 +366,49 @@ func TestDropGone(t *testing.T) {
 	}
 }
 
+// leaving is a context that ends after it was asked some times.
+type leaving struct {
+	context.Context
+	asked, most int
+}
+
+func (c *leaving) Err() error {
+	if c.asked++; c.asked > c.most {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A request may leave at any moment, also while the schedule looks for those that have left.
+func TestDropGoneAtAnyMoment(t *testing.T) {
+	be := openCPU(t, 1)
+	m := newModel(t, be, toy)
+	e := newEngine(t, be, m, Options{MaxSequences: 4, PageTokens: 16, MaxTokens: 96})
+	reqs := requests(rand.New(rand.NewPCG(7, 9)), 2, 2, 20)
+	for most := range 6 {
+		asks, _ := collected(reqs, rollout.Params{Temperature: 1, TopP: 1, MaxNewTokens: 70})
+		for i, a := range asks {
+			a.IgnoreEnds = true
+			a.Context = &leaving{Context: t.Context(), most: most + i}
+		}
+		s := fed(t, e, asks...)
+		for len(s.running) == 0 {
+			e.advance(s, kernels.Sampling{})
+		}
+		for range 8 {
+			s.dropGone()
+			for _, q := range s.running {
+				if asks[q.req].left == 0 {
+					t.Fatalf("asked %d times: a completion runs on after its request has left", most)
+				}
+			}
+		}
+		if !s.finished() || len(s.running)+len(s.prompts) > 0 {
+			t.Errorf("asked %d times: %d completions run, %d prompts wait", most, len(s.running), len(s.prompts))
+		}
+	}
+}
+
 // Each of two equal prompts is scored whole, though the second could take the first one's pages.
 func TestPromptsScoredTwice(t *testing.T) {
 	be := openCPU(t, 1)
