@@ -33,12 +33,16 @@ const (
 	trialTurns  = 3 // timed, after one that touches the memory; the fastest counts, since other work delays some
 )
 
-// Try measures a model with the shape of c: with sequences of so many tokens, and sampling so many together, if these
-// are not too many for a quick trial.
-func Try(ctx context.Context, be Device, c model.Config, length, together int) (Trial, error) {
+// TrialOf returns the trial, still without times, for a model with the shape of c: with sequences of so many tokens,
+// and sampling so many together, if these are not too many for a quick trial.
+func TrialOf(c model.Config, length, together int) Trial {
 	length = min(max(length, 2*trialNew), trialTokens)
-	t := Trial{Model: trialModel(c, length), Length: length, Sequences: max(1, trialTokens/length),
+	return Trial{Model: trialModel(c, length), Length: length, Sequences: max(1, trialTokens/length),
 		Drawn: max(1, min(together, trialDrawn)), Prompt: length - trialNew, New: trialNew}
+}
+
+// Try makes a trial: it returns t with the times.
+func Try(ctx context.Context, be Device, t Trial) (Trial, error) {
 	s := newSuite(ctx, be, nil, unwatched{})
 	s.meter = nil // limits are not measured
 	s.o = Options{Batch: t.Sequences, Length: t.Length, Sequences: t.Drawn, Prompt: t.Prompt, New: t.New,

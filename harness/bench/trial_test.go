@@ -10,7 +10,7 @@ import (
 func TestTry(t *testing.T) {
 	be := device(t, 2)
 	c := model.Config{Vocab: 40, Layers: 2, Width: 16, Heads: 2, KVHeads: 1, Head: 8, FFN: 24, MaxPositions: 64}
-	x, err := Try(t.Context(), be, c, 40, 500)
+	x, err := Try(t.Context(), be, TrialOf(c, 40, 500))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestTry(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	left := be.Allocated() // workspaces of operations
-	if _, err := Try(t.Context(), be, c, 40, 500); err != nil || be.Allocated() != left {
+	if _, err := Try(t.Context(), be, TrialOf(c, 40, 500)); err != nil || be.Allocated() != left {
 		t.Errorf("%v, %d bytes are left", err, be.Allocated()-left)
 	}
 	large := trialModel(model.Config{Vocab: 152064, Layers: 28, Width: 3584, Heads: 28, KVHeads: 4, Head: 128, FFN: 18944}, 256)

@@ -58,10 +58,12 @@ type Machine struct {
 	Sources map[config.Stage]plan.Code // of this program
 	Getenv  func(string) string
 	harness.Processes
+
+	rates map[string]forecast.Rates // of the CPU, by the trial; measured for earlier runs
 }
 
 // Of previews one run. The result lists missing things; they are not an error.
-func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
+func (m *Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, error) {
 	c := &r.Run
 	out := Run{Name: c.Name, Algo: c.Algorithm(), Seed: seed, Notes: stage.StartNotes(c), Missing: []string{},
 		ToDo: []string{}}
@@ -99,7 +101,7 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 		out.Notes = append(out.Notes, note)
 	}
 	if on, cpu := be.(device.OnCPU); cpu && m.Ranks <= 1 && out.Estimate != nil {
-		if out.Estimate, err = timed(ctx, r, on); err != nil {
+		if out.Estimate, err = m.timed(ctx, r, on); err != nil {
 			return out, err
 		}
 	}
@@ -116,19 +118,28 @@ func (m Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, e
 	return out, out.addPlan(ctx, m.DB, p)
 }
 
-// timed returns the estimate with times, which it measures the CPU for.
-func timed(ctx context.Context, r *config.Resolved, on device.OnCPU) (*forecast.Estimate, error) {
+// timed returns the estimate with times, which it measures the CPU for, once for all runs of the same shape.
+func (m *Machine) timed(ctx context.Context, r *config.Resolved, on device.OnCPU) (*forecast.Estimate, error) {
 	f := forecast.Of(r, 1)
 	arch, err := forecast.Architecture(&r.Run)
 	if err != nil {
 		return nil, err
 	}
 	length, together := f.Batch(arch)
-	t, err := bench.Try(ctx, on, arch, length, together)
-	if err != nil {
-		return nil, err
+	trial := bench.TrialOf(arch, length, together)
+	key := fmt.Sprintf("%s, %s, %s: %+v", on.Class(), on.Level(), on.Where(), trial)
+	rates, known := m.rates[key]
+	if !known {
+		if trial, err = bench.Try(ctx, on, trial); err != nil {
+			return nil, err
+		}
+		rates = forecast.RatesOf(trial)
+		if m.rates == nil {
+			m.rates = map[string]forecast.Rates{}
+		}
+		m.rates[key] = rates
 	}
-	f.Rates = new(forecast.RatesOf(t))
+	f.Rates = &rates
 	e, err := f.Estimate()
 	return &e, err
 }

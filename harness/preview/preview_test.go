@@ -37,7 +37,8 @@ func lookIn(t *testing.T, db *store.DB, sets ...string) (Run, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Machine{DB: db, Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}.Of(context.Background(), r, 3)
+	m := Machine{DB: db, Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}
+	return m.Of(context.Background(), r, 3)
 }
 
 // Without a store everything would be executed, and only stages that depend on no other
@@ -99,13 +100,39 @@ func TestOfSuiteThatDoesNotFit(t *testing.T) {
 	}
 }
 
+// The CPU is measured once for runs of the same shape on as many threads.
+func TestOfMeasuresOnce(t *testing.T) {
+	sources, err := plan.Sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Machine{Sources: sources, Getenv: os.Getenv, Processes: harness.Alone()}
+	for _, x := range []struct {
+		set      string
+		measured int
+	}{{"algo.kind=flowrl", 1}, {"algo.kind=grpo", 1}, {"train.steps=7", 1}, {"compute.threads=1", 2}, {"model.arch.ffn=96", 3}} {
+		r, err := config.Load(config.Input{File: smoke, Sets: []string{"compute.threads=2", x.set}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := m.Of(t.Context(), r, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(m.rates) != x.measured || run.Estimate.Rates == nil {
+			t.Errorf("%s: measured %d times, want %d; rates %v", x.set, len(m.rates), x.measured, run.Estimate.Rates)
+		}
+	}
+}
+
 // What ranks lack is stated with what they need.
 func TestOfRanks(t *testing.T) {
 	r, err := config.Load(config.Input{File: smoke, Sets: []string{"compute.micro_batch_tokens=1000000000", "rollout.n=10000000"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := Machine{Getenv: os.Getenv, Processes: harness.Processes{Ranks: 4, Here: 2}}.Of(t.Context(), r, 0)
+	m := Machine{Getenv: os.Getenv, Processes: harness.Processes{Ranks: 4, Here: 2}}
+	run, err := m.Of(t.Context(), r, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
