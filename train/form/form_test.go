@@ -384,9 +384,9 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%v is not read", tokens)
 		}
 	}
-	c.Tools[0].Parameters = []byte(`{"not": {}}`)
+	c.Tools[0].Parameters = []byte(`{"contains": {}}`)
 	if _, err := New(Spec{Calls: &c}, &Vocabulary{}); err == nil ||
-		err.Error() != `tools: the parameters of f: the schema has "not", which is not supported` {
+		err.Error() != `tools: the parameters of f: the schema has "contains", which is not supported` {
 		t.Error(err)
 	}
 }

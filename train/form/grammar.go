@@ -36,8 +36,9 @@ type grammar struct {
 	rules []rule
 	chars []rune           // characters that tokens can write, in order; nil: all
 	marks map[int32][]byte // tokens without a text, with the bytes that stand for them
-	json  *jsonRules
 	large bool
+
+	json, python *jsonRules
 
 	nullable []bool  // by rule: it has the empty text; set by finish
 	rank     []int32 // by rule: higher than the rules that it may call before a byte; set by finish
