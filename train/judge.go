@@ -17,8 +17,8 @@ import (
 type Judging struct {
 	// Ranks is how many judge, the first ones; 0 stands for 1. Their graders give a completion the same verdict.
 	Ranks int
-	// Alike, if not nil, returns what the grader reads of a completion. One rank judges those for which it is equal, so
-	// that the grader can judge them once.
+	// Alike, if not nil, returns what the grader reads of a completion. One rank judges those for which it is equal,
+	// so that the grader can judge them once.
 	Alike func(it rollout.Item) string
 }
 
@@ -160,8 +160,9 @@ func (s sentVerdict) verdict() rollout.Verdict {
 	return s.Verdict
 }
 
-// Together returns g as a grader for completions that all ranks that sample have alike and give to it in one call, each
-// of them, for as long as that takes: they deal them as how says, and all get all verdicts. A rank alone gets g itself.
+// Together returns g as a grader of batches on all ranks that sample. They give it the same completions in the same
+// call, deal them as how says, wait for each other for as long as that takes, and all get all verdicts. A rank alone
+// gets g itself.
 func (t *Trainer) Together(g rollout.Grader, how Judging) rollout.Grader {
 	if t.sampling.Size() == 1 {
 		return g
