@@ -19,7 +19,7 @@ func foreign(path string, head []byte) error {
 		{"version https://git-lfs.github.com/", "a pointer of Git LFS, not the data: git lfs pull fetches it"},
 		{"PK\x03\x04", "a zip archive: unpack it"},
 		{"ARROW1", "an Arrow file: write it with to_parquet or to_json"},
-		{"\xff\xff\xff\xff", "an Arrow stream, as datasets.save_to_disk writes it: write it with to_parquet or to_json"},
+		{"\xff\xff\xff\xff", "an Arrow stream, as save_to_disk writes it: write it with to_parquet or to_json"},
 		{"BZh91AY&SY", "compressed by bzip2: unpack it, or use gzip or zstd"},
 		{"\xfd7zXZ\x00", "compressed by xz: unpack it, or use gzip or zstd"},
 	} {
@@ -34,7 +34,7 @@ func foreign(path string, head []byte) error {
 		}
 	}
 	if strings.EqualFold(filepath.Ext(path), ".parquet") && len(start) > 0 && start[0] != '{' && start[0] != '[' {
-		return errors.New("not parquet, which begins with PAR1: fetch or write the file again, or name it after its format")
+		return errors.New("not parquet, which begins with PAR1: fetch or write it again, or name it after its format")
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ type PoolOptions struct {
 	// tries of a request count only with others in the same process. Then the program does not work, and all requests
 	// fail. 0: any number.
 	Deaths  int
-	Noun    string            // what a request is called, for errors: "call"
-	Example string            // of an answer, for errors
+	Noun    string // what a request is called, for errors: "call"
+	Example string // of an answer, for errors
 	// Log receives lines on standard error that came together, and how often processes were started again, and why.
 	Log func(text string)
 }
@@ -34,9 +34,9 @@ type Pool struct {
 	o     PoolOptions
 	slots slots
 
-	mu     sync.Mutex // also of Log
-	again  int        // processes that were started instead of one that ended or fell silent
-	deaths int        // with several requests, since the last answer
+	mu     sync.Mutex      // also of Log
+	again  int             // processes that were started instead of one that ended or fell silent
+	deaths int             // with several requests, since the last answer
 	fatal  map[string]bool // by id, requests in which a process died, since the last answer
 	broken error           // too many of both; nil
 }
