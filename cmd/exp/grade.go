@@ -14,6 +14,7 @@ import (
 	"exp/eval/grade/peer"
 	"exp/eval/task"
 	"exp/experiments/aside"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/vocab"
 )
@@ -89,7 +90,7 @@ func (a *app) grade(c *cli.Context) error {
 			return r.Judge(g, c.Bool("strict"))
 		})
 		if err != nil && err == c.Context.Err() {
-			return cli.Stoppedf(c.Context, "grading stopped after %d rows", lines)
+			return cli.Stoppedf(c.Context, "grading stopped after %s", quantity.Plural(lines, "row"))
 		}
 		return err
 	}

@@ -130,8 +130,9 @@ func (a *app) tokenizerTrain(c *cli.Context, files []string) error {
 	if n := c.Int("vocab-size"); l.VocabSize < n {
 		a.Warn("only %d of %d tokens: no pair of tokens is left that occurs twice", l.VocabSize, n)
 	}
-	return a.Out.PrintText("exp.tokenizer.train/1", l, "%s: %d tokens, learned from %d texts of %d bytes; "+
-		"%.2f bytes a token in the first of them\n", l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
+	return a.Out.PrintText("exp.tokenizer.train/1", l, "%s: %d tokens, learned from %s of %d bytes; "+
+		"%.2f bytes a token in the first of them\n", l.Path, l.VocabSize, quantity.Plural(int(l.Texts), "text"),
+		l.Bytes, l.BytesPer)
 }
 
 // trainProgress shows the number of merges done.
