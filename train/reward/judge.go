@@ -324,7 +324,8 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
-		return "", fmt.Errorf("its answer is not a chat completion: %w: %s", err, program.Excerpt(raw))
+		why := cmp.Or(mismatch(err), err.Error())
+		return "", fmt.Errorf("its answer is not a chat completion: %s: %s", why, program.Excerpt(raw))
 	}
 	if len(got.Choices) == 0 {
 		return "", fmt.Errorf("its answer has no choices: %s", program.Excerpt(raw))
@@ -334,6 +335,8 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	case c.Finish == "length":
 		return "", fmt.Errorf("its answer was cut at %s: %s", j.named("max_tokens"),
 			program.Excerpt([]byte(c.Message.Content)))
+	case strings.TrimSpace(c.Message.Content) == "":
+		return "", fmt.Errorf("its answer has no content: %s", program.Excerpt(raw))
 	case len(c.Message.Content) > maxContent:
 		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
 	}

@@ -201,6 +201,13 @@ func TestJudgeGarbage(t *testing.T) {
 	low, high := 0.0, 10.0
 	for _, tt := range []struct{ body, content, pattern, want string }{
 		{body: "<html>", want: "its answer is not a chat completion"},
+		{body: "[1]", want: "its answer is not a chat completion: want an object, got a list: [1]"},
+		{body: `"no"`, want: "want an object, got a text"},
+		{body: "null", want: "its answer has no choices: null"},
+		{body: `{"choices": {}}`, want: `"choices" must be a list, got an object`},
+		{body: `{"choices": [1]}`, want: `"choices" must be an object, got a number`},
+		{body: `{"choices": [{"message": {"content": [{"text": "5"}]}}]}`, want: `"choices.message.content" must be a text, got a list`},
+		{body: `{"choices": [{"message": {"content": null, "reasoning": "five"}}]}`, want: `its answer has no content: {"choices"`},
 		{body: "{}", want: "its answer has no choices: {}"},
 		{body: `{"choices": [{"message": {"content": "{\"score\": 1}"}, "finish_reason": "length"}]}`, want: "its answer was cut at reward.judge.max_tokens"},
 		{content: "ten out of ten", want: "no JSON object in its answer: ten out of ten"},
