@@ -16,6 +16,7 @@ type Scorer interface {
 // Option is a text that may follow a prompt.
 type Option struct {
 	Text           string // without what separates it from the prompt
+	Answer         string // what the completion says that chooses it
 	Prompt, Tokens []int32
 }
 
@@ -53,7 +54,7 @@ func Choose(ctx context.Context, scorer Scorer, problems []rollout.Problem, opti
 		}
 		best := max(0, rollout.Likeliest(scores, func(o rollout.OptionScore) float64 { return o.LogProb }))
 		c := scored[at[i][best].question][at[i][best].option]
-		c.Text, c.Options = options[i][best].Text, scores
+		c.Text, c.Options = options[i][best].Answer, scores
 		samples[i] = Sample{ProblemID: p.ID, Completion: c}
 	}
 	return samples, nil

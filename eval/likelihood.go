@@ -18,7 +18,13 @@ const ProblemMark = "{problem}"
 const (
 	ByLetter = "letter" // of the letters, behind the question with its options
 	ByOption = "option" // of the options' texts, behind the question alone
+	// ByBlank: of the text behind a question's blank, with each option in the blank. Trinh and Le call it partial
+	// evaluation (2018, arXiv:1806.02847, section 3.1).
+	ByBlank = "blank"
 )
+
+// Ways lists them.
+func Ways() []string { return []string{ByLetter, ByOption, ByBlank} }
 
 // LikelihoodGraders names the graders that compare the likelihoods of a question's options: by their sums of
 // log-probs, and by those sums per character and per byte of the option. They are acc, acc_norm and acc_bytes of
@@ -72,7 +78,7 @@ func (g likelihood) Grade(_ context.Context, p *rollout.Problem, c *rollout.Comp
 		values[i] = fmt.Sprintf("%s %.4g", rollout.Letter(i), g.value(o))
 	}
 	best := rollout.Likeliest(c.Options, g.value)
-	v := rollout.Verdict{Status: rollout.Graded, Correct: best == p.Choice.Right, Reason: strings.Join(values, ", ")}
+	v := rollout.Verdict{Status: rollout.Graded, Correct: p.Choice.IsRight(best), Reason: strings.Join(values, ", ")}
 	if best < 0 {
 		return rollout.Verdict{Reason: "the log-probs are not numbers"}, nil
 	}
@@ -83,9 +89,9 @@ func (g likelihood) Grade(_ context.Context, p *rollout.Problem, c *rollout.Comp
 }
 
 // Belief says what a model finds likely among the options of a question: p, their probabilities behind the prompt over
-// the sum of them.
+// the sum of them. Several right options count as one.
 type Belief struct {
-	Right float64 `json:"right"` // p of the right option
+	Right float64 `json:"right"` // p of the right option; of TruthfulQA's right ones, its MC2
 	Brier float64 `json:"brier"` // Σ (p - 1 if right, else 0)², 0 to 2 (Brier 1950)
 }
 
@@ -106,10 +112,16 @@ func beliefOf(p *rollout.Problem, options []rollout.OptionScore) *Belief {
 	}
 	var b Belief
 	for i := range share {
-		x := share[i] / sum
-		if i == p.Choice.Right {
-			b.Right = x
-			x--
+		if share[i] /= sum; p.Choice.IsRight(i) {
+			b.Right += share[i]
+		}
+	}
+	for i, x := range share {
+		switch {
+		case i == p.Choice.Right:
+			x = b.Right - 1
+		case p.Choice.IsRight(i):
+			continue
 		}
 		b.Brier += x * x
 	}

@@ -35,8 +35,8 @@ func TestChoose(t *testing.T) {
 	problems := []rollout.Problem{{ID: "a", Choice: &rollout.Choice{Options: []string{"wörter", "no"}, Right: 1}}, {ID: "b"}}
 	one, two := []int32{1}, []int32{2}
 	options := [][]Option{
-		{{"wörter", one, []int32{1, 2, 1}}, {"no", one, []int32{3}}},                // -1 and -0.75
-		{{"x", one, []int32{4}}, {"y", two, []int32{2}}, {"z", one, []int32{3, 1}}}} // -1 each
+		{{"wörter", "wörter", one, []int32{1, 2, 1}}, {"no", "no", one, []int32{3}}},                  // -1 and -0.75
+		{{"x", "chosen", one, []int32{4}}, {"y", "", two, []int32{2}}, {"z", "", one, []int32{3, 1}}}} // -1 each
 	var g given
 	samples, err := Choose(context.Background(), &g, problems, options, nil)
 	if err != nil {
@@ -49,7 +49,7 @@ func TestChoose(t *testing.T) {
 	if c := samples[0].Completion; c.Text != "no" || !slices.Equal(c.Options, want) || !slices.Equal(c.Tokens, []int32{3}) {
 		t.Errorf("a: %+v", c)
 	}
-	if c := samples[1].Completion; c.Text != "x" { // the first of equal ones
+	if c := samples[1].Completion; c.Text != "chosen" { // the first of equal ones
 		t.Errorf("b: %+v", c)
 	}
 	// Per character "wörter" has -1/6 and "no" -0.375; per byte -1/7.
@@ -82,6 +82,34 @@ func TestChoose(t *testing.T) {
 	}
 	if got := strings.Join(names, " "); got != "pass@1 not_graded option_prob option_brier accuracy/likelihood" {
 		t.Errorf("metrics %s", got)
+	}
+}
+
+// Of several right options each is right, and their probabilities count together, as in TruthfulQA's MC2.
+func TestSeveralRight(t *testing.T) {
+	p := rollout.Problem{ID: "a", Choice: &rollout.Choice{Options: []string{"x", "y", "z", "w"}, Right: 1, Also: []int{3}}}
+	g, err := Likelihood("likelihood")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, right := range []bool{false, true, false, true} {
+		scores := make([]rollout.OptionScore, 4)
+		for k := range scores {
+			scores[k].LogProb = math.Log(0.1 + 0.1*float64((k-i+4)%4*3%4)) // i has 0.1, and then 0.4, 0.3, 0.2
+			scores[k].LogProb *= -1                                        // 10, 2.5, 3.33, 5: i is the likeliest
+		}
+		v, err := g.Grade(context.Background(), &p, &rollout.Completion{Options: scores})
+		if err != nil || v.Correct != right || v.Answer != rollout.Letter(i) {
+			t.Errorf("%d: %+v, %v", i, v, err)
+		}
+		b := beliefOf(&p, scores)
+		share := []float64{10 / 20.8333333333, 2.5 / 20.8333333333, 3.3333333333 / 20.8333333333, 5 / 20.8333333333}
+		one, two := share[(1-i+4)%4], share[(3-i+4)%4]
+		wrong, other := share[(0-i+4)%4], share[(2-i+4)%4]
+		want := (one+two-1)*(one+two-1) + wrong*wrong + other*other
+		if math.Abs(b.Right-one-two) > 1e-9 || math.Abs(b.Brier-want) > 1e-9 {
+			t.Errorf("%d: %+v, want %v and %v", i, b, one+two, want)
+		}
 	}
 }
 

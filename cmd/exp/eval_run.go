@@ -89,8 +89,9 @@ func evalRunFlags() []cli.Flag {
 		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes; " +
 			"'{problem}' or none: the problem alone", DefaultText: "as in the configuration, or the suite"},
 		&cli.StringFlag{Name: "likelihood", Usage: "RUN, FOLDER: answer with the likeliest option instead of " +
-			"sampling: `letter`, behind the prompt with all options, or option, its text behind the question alone; " +
-			"off", DefaultText: "as in the suite"},
+			"sampling: `letter`, behind the prompt with all options, option, its text behind the question alone, or " +
+			"blank, the text behind the question's blank (_) with the option in it; off",
+			DefaultText: "as in the suite"},
 		&cli.IntFlag{Name: "shots", Usage: "RUN, FOLDER: put `K` solved problems of --shots-suite before each problem",
 			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "shots-suite", Usage: "RUN, FOLDER: take them from `SUITE` of the store",
@@ -137,7 +138,7 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 			return a.Usagef("--%s needs --responses; it does not apply to a run or a folder", f)
 		}
 	}
-	if mode := c.String("likelihood"); mode == eval.ByLetter || mode == eval.ByOption {
+	if mode := c.String("likelihood"); slices.Contains(eval.Ways(), mode) {
 		for _, f := range samplingFlags {
 			if c.IsSet(f) {
 				return a.Usagef("--%s is about sampled answers, and --likelihood %s samples none: it compares the "+

@@ -90,6 +90,24 @@ func TestEvalLikelihood(t *testing.T) {
 		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 
+	file("blanks.jsonl", `{"sentence":"It _ was.","option1":"is","option2":"were","answer":"2"}`,
+		`{"sentence":"The _ and more.","option1":"sea","option2":"sand","answer":"1"}`)
+	blanks := filepath.Join(dir, "blanks.jsonl")
+	filled := eval("--suite", blanks, "--likelihood", "blank", "--shots", "1", "--shots-suite", "blanks")
+	if got := metrics(filled); got != "pass@1 not_graded option_prob option_brier" {
+		t.Errorf("blanks: %s", got)
+	}
+	shown = run("samples", "@last", "--suite", "blanks", "-n", "1", "-o", "jsonl")
+	if !strings.Contains(shown.stdout, `"prompt":"The sea and more.\n\nIt "`) || !strings.Contains(shown.stdout, `"reason":"A -`) ||
+		!strings.Contains(shown.stdout, ` was."`) {
+		t.Errorf("%s%s", shown.stdout, shown.stderr)
+	}
+	if e := run("verify", "@last"); e.code != 0 {
+		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
+	}
+	eval("--suite", blanks, "--likelihood", "blank", "--prompt", "{problem}!").refuses(t, 2, "the prompt does not end with {problem}")
+	eval("--suite", "arc", "--likelihood", "blank", "--shots", "0").refuses(t, 2, "problem a has no blank (_) in its question")
+
 	run("suite", "rm", "dev").refuses(t, 2, "dev has the examples of other suites' evaluations")
 	bundle := filepath.Join(dir, "bundle.tar")
 	run("export", "@last", bundle).succeeds(t)

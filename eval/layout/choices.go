@@ -3,10 +3,8 @@ package layout
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"exp/eval/rows"
@@ -35,9 +33,10 @@ type Choices struct {
 type goldForm int
 
 const (
-	anyGold    goldForm = iota // see Choices.right
-	goldNumber                 // digits are its number from 0, also if another option's text is the same
-	goldText                   // it is the option's text, also if that is another one's letter
+	anyGold     goldForm = iota // see Choices.right
+	goldNumber                  // digits are its number from 0, also if another option's text is the same
+	goldText                    // it is the option's text, also if that is another one's letter
+	goldOrdinal                 // digits are its number from 1, also if another option's text is the same
 )
 
 // maxOptions is the letters of the alphabet.
@@ -64,8 +63,10 @@ func choiceLayouts() []Layout {
 	logic.Problem = []string{"context", "query"}
 	truthful := one("truthfulqa", "id", "question", "mc1_targets.labels", "mc1_targets.choices")
 	truthful.Choices.Shuffled = true
+	swag := one("hellaswag", "ind", "ctx", "label", "endings")
+	swag.Adapt = hellaSwag
 	letters := strings.Split("ABCDEFGHIJ", "")
-	return []Layout{
+	return append(commonsenseLayouts(), []Layout{
 		about("High-level domain", columns("gpqa", "Record ID", "Question", "Correct Answer", true,
 			"Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3")),
 		columns("sciq", "id", "question", "correct_answer", true,
@@ -75,7 +76,7 @@ func choiceLayouts() []Layout {
 		one("arc-lines", "id", "question.stem", "answerKey", "question.choices"),
 		race, logic, truthful,
 		columns("piqa", "id", "goal", "label", false, "sol1", "sol2"),
-		one("hellaswag", "ind", "ctx", "label", "endings"),
+		swag,
 		about("discipline", one("supergpqa", "uuid", "question", "answer_letter", "options")),
 		one("medqa", "id", "question", "answer_idx", "options"),
 		one("aqua", "id", "question", "correct", "options"),
@@ -84,7 +85,7 @@ func choiceLayouts() []Layout {
 		about("subject_name", columns("medmcqa", "id", "question", "cop", false, "opa", "opb", "opc", "opd")),
 		columns("ceval", "id", "question", "answer", false, letters...),
 		columns("cmmlu", "id", "Question", "Answer", false, letters...),
-	}
+	}...)
 }
 
 // choosing returns the layout with the options that the row's column options or choices may hold, in this row or a
@@ -252,88 +253,6 @@ func (o *options) bare() bool {
 	return true
 }
 
-// right returns the number of the option that a field calls right: the option in that column, if it is one of theirs.
-// Else a text is one of the row's labels, a letter, or an option's text; a number that is not a label counts options
-// from 0, and so do digits that match nothing else. A list has a 1 for the right option and 0 for others, or holds one
-// of the above.
-func (c *Choices) right(r rows.Row, field string, o options, question string) (int, error) {
-	if slices.Contains(c.Options, field) {
-		text, err := r.Text(field)
-		return slices.Index(o.texts, strings.TrimSpace(text)), err
-	}
-	v, _ := r.Value(field)
-	if list, ok := v.([]any); ok {
-		if len(list) == len(o.texts) {
-			return c.marked(r, field, o, question)
-		}
-		if len(list) != 1 {
-			return 0, r.Errorf(field, "%d right options; graders read one", len(list))
-		}
-		v = list[0]
-	}
-	if number, ok := v.(json.Number); ok {
-		if i := slices.Index(o.labels, rows.Decimal(number.String())); i >= 0 {
-			return i, nil
-		}
-		if i, err := strconv.Atoi(rows.Decimal(number.String())); err == nil && i >= 0 && i < len(o.texts) {
-			return i, nil
-		}
-	}
-	texts, err := r.Texts(field)
-	if err != nil {
-		return 0, err
-	}
-	name := strings.TrimSpace(texts[0])
-	if i := slices.Index(o.labels, name); i >= 0 {
-		return i, nil
-	}
-	if i := slices.Index(o.texts, name); i >= 0 && c.Gold == goldText {
-		return i, nil
-	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(o.texts) && c.Gold == goldNumber {
-		return i, nil
-	}
-	if bare := strings.ToUpper(strings.Trim(name, "(). ")); len(bare) == 1 && len(o.labels) == 0 {
-		if i := int(bare[0]) - 'A'; i >= 0 && i < len(o.texts) {
-			return i, nil
-		}
-	}
-	if i := slices.Index(o.texts, name); i >= 0 {
-		return i, nil
-	}
-	if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(o.texts) {
-		return i, nil
-	}
-	return 0, r.Errorf(field, "%q is none of the %d options in %q: not a letter, an option's text, or its number "+
-		"from 0; rename that column if it does not hold options", name, len(o.texts), c.Options[0])
-}
-
-// marked is right for a list with a number for each option of the row, in the file's order.
-func (c *Choices) marked(r rows.Row, field string, o options, question string) (int, error) {
-	texts, err := r.Texts(field)
-	if err != nil {
-		return 0, err
-	}
-	as := Choices{Options: c.Options}
-	file, err := as.read(r, question)
-	if err != nil {
-		return 0, err
-	}
-	found := -1
-	for i, mark := range texts {
-		if mark == "1" {
-			if found >= 0 {
-				return 0, r.Errorf(field, "several right options; graders read one")
-			}
-			found = slices.Index(o.texts, file.texts[i])
-		}
-	}
-	if found < 0 {
-		return 0, r.Errorf(field, "no option is right")
-	}
-	return found, nil
-}
-
 // CountChoices returns how many options a row has; 0 if the layout has none, or the row's cannot be read.
 func (l Layout) CountChoices(r rows.Row) int {
 	r, l, err := l.adapted(r)
@@ -374,17 +293,14 @@ func (l Layout) choose(r rows.Row, question string) (text string, c *rollout.Cho
 	if !r.Has(l.Answer) || r.Empty(l.Answer) {
 		return text, c, nil
 	}
-	c.Right, err = l.Choices.right(r, l.Answer, o, question)
-	return text, c, err
-}
-
-// golds returns the gold answers of a question; none if its answer is not known.
-func golds(c *rollout.Choice) []string {
-	if c.Right < 0 {
-		return nil
+	right, err := l.Choices.right(r, l.Answer, o, question)
+	if err != nil {
+		return "", nil, err
 	}
-	letter := rollout.Letter(c.Right)
-	return []string{letter, fmt.Sprintf("(%s) %s", letter, c.Options[c.Right])}
+	if c.Right = right[0]; len(right) > 1 {
+		c.Also = right[1:]
+	}
+	return text, c, nil
 }
 
 // keptChoice reads the multiple-choice question of a problem written by package task, or returns nil.
@@ -400,7 +316,8 @@ func keptChoice(r rows.Row) (*rollout.Choice, error) {
 		return nil, err
 	}
 	var c rollout.Choice
-	if err := json.Unmarshal(raw, &c); err != nil || len(c.Options) < 2 || c.Right < -1 || c.Right >= len(c.Options) {
+	if err := json.Unmarshal(raw, &c); err != nil || len(c.Options) < 2 || c.Right < -1 || c.Right >= len(c.Options) ||
+		slices.ContainsFunc(c.Also, func(i int) bool { return i <= c.Right || i >= len(c.Options) }) {
 		return nil, r.Errorf(field, "not a question with its options, as this program writes it; rename the column")
 	}
 	return &c, nil

@@ -51,6 +51,23 @@ func TestChoices(t *testing.T) {
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
 		{"truthfulqa", `{"question":"Which?","mc1_targets":{"choices":["two","one","three","four"],"labels":[1,0,0,0]}}`,
 			"Which?\n\nA) three\nB) two\nC) four\nD) one", "B|(B) two"},
+		{"truthfulqa", `{"question":"Which?","mc1_targets":{"choices":["two","one","three","four"],"labels":[1,0,1,0]}}`,
+			"Which?\n\nA) three\nB) two\nC) four\nD) one", "A|(A) three|B|(B) two"},
+		{"hellaswag", `{"ind":24,"activity_label":"Roof","ctx_a":"He [x y] climbs.","ctx_b":"he AND she [z]","ctx":"?","endings":["go up [title] Up","fall  [step] down","[a] [b]sit"],"label":"2"}`,
+			"Roof: He climbs. He and she\n\nA) go up. Up\nB) fall  down\nC) sit", "C|(C) sit"},
+		{"hellaswag", `{"ctx":"Roof: ","activity_label":"Roof","ctx_a":"He","ctx_b":"","endings":["a","b"],"label":0}`,
+			"Roof: He\n\nA) a\nB) b", "A|(A) a"},
+		{"winogrande", `{"sentence":"The _ is two.","option1":"one","option2":"two","answer":"2"}`, "The _ is two.\n\nA) one\nB) two", "B|(B) two"},
+		{"winogrande", `{"sentence":"The _ is two.","option1":"2","option2":"1","answer":1}`, "The _ is two.\n\nA) 2\nB) 1", "A|(A) 2"},
+		{"boolq", `{"question":"is it","passage":"It is.","answer":true}`, "It is.\nQuestion: is it?\n\nA) no\nB) yes", "B|(B) yes"},
+		{"boolq", `{"question":"is it","passage":"It is.","answer":"False"}`, "It is.\nQuestion: is it?\n\nA) no\nB) yes", "A|(A) no"},
+		{"boolq-label", `{"question":"is it","passage":"It is.","idx":0,"label":1}`, "It is.\nQuestion: is it?\n\nA) no\nB) yes", "B|(B) yes"},
+		{"siqa", `{"context":"Two met. ","question":"Why?","answerA":"one","answerB":"two","answerC":"1","label":"1"}`,
+			"Two met. Why?\n\nA) one\nB) two\nC) 1", "A|(A) one"},
+		{"copa", `{"premise":"It fell.","choice1":"Water froze.","choice2":"Éva met it.","question":"cause","idx":3,"label":1}`,
+			"It fell because\n\nA) water froze.\nB) éva met it.", "B|(B) éva met it."},
+		{"copa", `{"premise":"It fell.","choice1":"1","choice2":"0","question":"effect","idx":3,"label":1}`,
+			"It fell therefore\n\nA) 1\nB) 0", "B|(B) 0"},
 		// options in layouts of plain problems
 		{"nemo-skills", `{"problem":"Which?","expected_answer":"B","options":["one","two","three"]}`, text, "B|(B) two"},
 		{"prompt", `{"prompt":"Which?","answer":"B","choices":["one","two","three"]}`, text, "B|(B) two"},
@@ -84,11 +101,11 @@ func TestChoices(t *testing.T) {
 			}
 			c := p.Choice
 			o := options{texts: c.Options}
-			if c.Question+"\n\n"+o.String() != p.Prompt || rollout.Letter(c.Right) != p.Answer {
+			if c.Question+"\n\n"+o.String() != p.Prompt || rollout.Letter(c.Right) != p.Answer || len(c.Also) != len(facts.Answers)/2 {
 				t.Errorf("choice %+v", c)
 			}
 			bare, err := WithoutGold(&p)
-			if err != nil || bare.Choice.Right != -1 || p.Choice.Right < 0 {
+			if err != nil || bare.Choice.Right != -1 || bare.Choice.Also != nil || p.Choice.Right < 0 {
 				t.Errorf("without gold %+v, %v", bare.Choice, err)
 			}
 		})
@@ -177,11 +194,14 @@ func TestBadChoices(t *testing.T) {
 		`{"question":"Q","options":["x","y"],"answer":-1}`:                                `field "answer": "-1" is none of the 2 options`,
 		`{"question":"Q","options":["x"," "],"answer":"A"}`:                               `field "options": option B is empty`,
 		`{"question":"Q","options":["x",["y"]],"answer":"A"}`:                             `item 2 is a list, not a text`,
-		`{"question":"Q","options":["x","y","z"],"answer":["A","B"]}`:                     `2 right options; graders read one`,
+		`{"question":"Q","options":["x","y","z"],"answer":["A","B"]}`:                     `2 right options, but not a 0 or 1 for each`,
 		`{"question":"Q","choices":{"text":["x","y"],"label":["A"]},"answerKey":"A"}`:     `2 options, but 1 labels`,
 		`{"question":"Q","choices":{"text":["x","y"],"label":["1","2"]},"answerKey":"A"}`: `"A" is none of the 2 options`,
 		`{"question":"Q","A":"x","B":"y","D":"z","answer":"A"}`:                           `field "C": no option, but "D" has one`,
-		`{"question":"Q","mc1_targets":{"choices":["x","y"],"labels":[1,1]}}`:             `several right options`,
+		`{"sentence":"a _","option1":"x","option2":"y","answer":"3"}`:                     `"3" is not the number of an option, 1 to 2`,
+		`{"sentence":"a _","option1":"x","option2":"y","answer":0}`:                       `"0" is not the number of an option, 1 to 2`,
+		`{"premise":"p.","question":"why","choice1":"x","choice2":"y","label":0}`:         `"why" is neither cause nor effect`,
+		`{"passage":"p","question":"q","answer":"perhaps"}`:                               `"perhaps" is none of the 2 options`,
 		`{"question":"Q","mc1_targets":{"choices":["x","y"],"labels":[0,0]}}`:             `no option is right`,
 		`{"question":"Q","options":["` + strings.Repeat(`x","`, 26) + `x"],"answer":"A"}`: `27 options; a question has 2 to 26`,
 		`{"question":"Q","choices":[{"text":"x","label":"A"},{"text":"y"}],"answer":"A"}`: `choices[1]: field "label": missing`,

@@ -439,7 +439,7 @@ func WithoutGold(p *rollout.Problem) (q rollout.Problem, err error) {
 	q.Answer = ""
 	if p.Choice != nil {
 		c := *p.Choice
-		c.Right, q.Choice = -1, &c
+		c.Right, c.Also, q.Choice = -1, nil, &c
 	}
 	if len(f.Answers) > 0 {
 		f.Answers = nil

@@ -3,6 +3,7 @@ package suite
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"exp/eval"
@@ -10,7 +11,7 @@ import (
 
 // Asking says how the problems of a suite are asked. The zero value asks them as they are and samples answers.
 type Asking struct {
-	Likelihood  string `json:"likelihood,omitempty" yaml:"likelihood"`   // eval.ByLetter, eval.ByOption; empty: sample
+	Likelihood  string `json:"likelihood,omitempty" yaml:"likelihood"`   // one of eval.Ways; empty: sample
 	Shots       int    `json:"shots,omitempty" yaml:"shots"`             // solved problems before each
 	ShotsSuite  string `json:"shots_suite,omitempty" yaml:"shots_suite"` // with these
 	Description string `json:"description,omitempty" yaml:"description"` // before them; {source}: the problem's
@@ -45,8 +46,10 @@ func ParseAsking(text string) (a Asking, err error) {
 // check returns an error for settings that nothing can be asked with.
 func (a Asking) check() error {
 	switch {
-	case a.Likelihood != "" && a.Likelihood != eval.ByLetter && a.Likelihood != eval.ByOption:
-		return fmt.Errorf("likelihood: %q is not %s or %s", a.Likelihood, eval.ByLetter, eval.ByOption)
+	case a.Likelihood != "" && !slices.Contains(eval.Ways(), a.Likelihood):
+		return fmt.Errorf("likelihood: %q is none of %s", a.Likelihood, strings.Join(eval.Ways(), ", "))
+	case a.Likelihood == eval.ByBlank && a.Prompt != "" && !strings.HasSuffix(a.Prompt, eval.ProblemMark):
+		return fmt.Errorf("prompt: it needs %s at its end, where the text behind the blank goes on", eval.ProblemMark)
 	case a.Shots < 0:
 		return fmt.Errorf("shots: %d examples", a.Shots)
 	case a.Shots > 0 && a.ShotsSuite == "":

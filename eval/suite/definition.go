@@ -130,7 +130,8 @@ func readDefinition(path string) (*definition, error) {
 	}
 	for _, g := range d.Graders {
 		if eval.ByLikelihood(g) {
-			return bad("graders: %s compares likelihoods of options, which likelihood: option or letter asks for", g)
+			return bad("graders: %s compares likelihoods of options, which likelihood: option, letter or blank asks "+
+				"for", g)
 		}
 		if _, ok := CodeOptions(g); ok {
 			continue

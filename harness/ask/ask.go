@@ -49,6 +49,11 @@ func checkOptions(problems []rollout.Problem, likelihood string) error {
 				return fmt.Errorf("option %s of problem %s is an image, and eval.final.likelihood: option compares "+
 					"texts; letter compares the letters of options", rollout.Letter(k), p.ID)
 			}
+		case likelihood == eval.ByBlank:
+			if err := checkBlank(p); err != nil {
+				return fmt.Errorf("problem %s %w, and eval.final.likelihood: blank puts the options there; option "+
+					"and letter compare options of other questions", p.ID, err)
+			}
 		}
 	}
 	return nil
@@ -73,11 +78,16 @@ func (r *renderer) around(text string) string {
 	return strings.Replace(r.asking.Prompt, config.ProblemMark, text, 1)
 }
 
-// shown returns a problem as it is shown, without its options if their texts are compared. Its last images may be
-// theirs.
+// shown returns a problem as it is shown, without its options if their texts are compared, and up to its blank if what
+// follows is compared. Its last images may be theirs.
 func (r *renderer) shown(p *rollout.Problem) (rollout.Problem, error) {
 	q := *p
-	if r.asking.Likelihood != eval.ByOption {
+	switch r.asking.Likelihood {
+	case eval.ByBlank:
+		q.Prompt, _ = cutBlank(p.Choice.Question)
+		return q, nil
+	case eval.ByOption:
+	default:
 		return q, nil
 	}
 	q.Prompt = p.Choice.Question
@@ -130,6 +140,9 @@ func (r *renderer) render(p *rollout.Problem) (rollout.Problem, error) {
 		x, err := r.shown(&examples[i])
 		if err != nil {
 			return out, fmt.Errorf("its example %s: %w", x.ID, err)
+		}
+		if r.asking.Likelihood == eval.ByBlank {
+			x.Prompt += x.Choice.Options[x.Choice.Right]
 		}
 		question, answer := r.around(x.Prompt), r.answer(&x)
 		plain.WriteString(question + prompt.Between(question) + answer + "\n\n")
@@ -186,6 +199,9 @@ func (r *renderer) answer(p *rollout.Problem) string {
 		return rollout.Letter(p.Choice.Right)
 	case r.asking.Likelihood == eval.ByOption:
 		return p.Choice.Options[p.Choice.Right]
+	case r.asking.Likelihood == eval.ByBlank:
+		_, after := cutBlank(p.Choice.Question)
+		return after
 	case p.Target != "":
 		return strings.TrimSpace(p.Target)
 	}
@@ -214,6 +230,8 @@ func NewExamples(name string, list []rollout.Problem, a suite.Asking) (*Examples
 			return nil, bad(p, "has no options, or no right one")
 		case a.Likelihood == eval.ByOption && imageAmong(p) >= 0:
 			return nil, bad(p, "has an image as an option")
+		case a.Likelihood == eval.ByBlank && checkBlank(p) != nil:
+			return nil, bad(p, checkBlank(p).Error())
 		case len(p.Messages) > 1 || (len(p.Messages) > 0) != (len(p.Images) > 0):
 			return nil, bad(p, "is a chat of several messages")
 		case p.Answer == "" && p.Target == "":
@@ -257,16 +275,19 @@ func same(a, b *rollout.Problem) bool {
 	return images && (a.Prompt == b.Prompt || a.Choice.Same(b.Choice))
 }
 
-// Options returns the texts whose likelihoods are compared.
+// Options returns the texts whose likelihoods are compared behind the prompt of a rendered problem, or, for
+// eval.ByBlank, behind the prompts of Filled.
 func Options(p *rollout.Problem, a suite.Asking) []string {
 	if a.Likelihood == eval.ByOption {
 		return p.Choice.Options
 	}
-	letters := make([]string, len(p.Choice.Options))
-	for i := range letters {
-		letters[i] = rollout.Letter(i)
+	texts := make([]string, len(p.Choice.Options))
+	for i := range texts {
+		if texts[i] = rollout.Letter(i); a.Likelihood == eval.ByBlank {
+			_, texts[i] = cutBlank(p.Choice.Question)
+		}
 	}
-	return letters
+	return texts
 }
 
 // around puts texts before and after the last message of the user.

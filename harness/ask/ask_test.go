@@ -59,6 +59,9 @@ func TestRender(t *testing.T) {
 			"1+1? One more: 2\n\nX?|developer: D|user: 1+1?|assistant: One more: 2|user: X?"},
 		{"solutions, or gold answers", suite.Asking{Prompt: "{problem}", Shots: 2}, solved, chat,
 			"1+1? One more: 2\n\n2+2? 4\n\nX?|system: S|user: 1+1?|assistant: One more: 2|user: 2+2?|assistant: 4|user: X?"},
+		{"up to the blank, behind filled ones", suite.Asking{Prompt: "{problem}", Likelihood: eval.ByBlank, Shots: 1, Description: "D"},
+			[]rollout.Problem{gap("e", "Both __ 's hats.", 1)}, gap("g", "It _ fits. ", 0), "D\n\nBoth e2 's hats.\n\nIt |" +
+				"user: D\n\nBoth e2|assistant: 's hats.|user: It "},
 		{"a description alone", suite.Asking{Prompt: "{problem}", Description: "D"}, nil, chat, "D\n\nX?|system: S|user: D\n\nX?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,6 +88,69 @@ func TestRender(t *testing.T) {
 				t.Errorf("the problem itself became %q", written(tt.p))
 			}
 		})
+	}
+}
+
+// gap is choice with a question of its own.
+func gap(name, question string, right int) rollout.Problem {
+	p := choice(name, "", right)
+	p.Choice.Question = question
+	return p
+}
+
+// Each option of a question with a blank ends a prompt of its own, and the same text goes on.
+func TestFilled(t *testing.T) {
+	a := suite.Asking{Prompt: "Q: {problem}", Likelihood: eval.ByBlank, Shots: 1}
+	shots, err := NewExamples("dev", []rollout.Problem{gap("e", "An _ ends.", 0)}, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := Render([]rollout.Problem{gap("g", "It ___ fits it. ", 0)}, a, shots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if texts := Options(&list[0], a); len(texts) != 2 || texts[0] != "fits it." || texts[1] != "fits it." {
+		t.Errorf("texts %q", texts)
+	}
+	had := written(list[0])
+	got, rest := Filled(&list[0], "g2")
+	if want := "Q: An e1 ends.\n\nQ: It g2|user: Q: An e1|assistant: ends.|user: Q: It g2"; written(got) != want || rest != "g2 fits it." {
+		t.Errorf("%q, %q", written(got), rest)
+	}
+	if written(list[0]) != had {
+		t.Errorf("the problem itself became %q", written(list[0]))
+	}
+}
+
+func TestBlankRefuses(t *testing.T) {
+	chat := gap("c", "a _ b", 0)
+	chat.Messages = make([]rollout.Message, 2)
+	image := gap("i", "a _ b", 0)
+	image.Images = []rollout.Picture{{}}
+	for _, tt := range []struct {
+		p    rollout.Problem
+		want string
+	}{
+		{gap("n", "Which?", 0), "problem n has no blank (_) in its question, and eval.final.likelihood: blank puts"},
+		{gap("s", "a _ b _ c", 0), "problem s has several blanks (_)"},
+		{gap("e", "a _ ", 0), "problem e has no text behind the blank (_)"},
+		{chat, "problem c is a chat of several messages"}, {image, "problem i shows images"},
+	} {
+		err := checkOptions([]rollout.Problem{tt.p}, eval.ByBlank)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want %s", err, tt.want)
+		}
+		tt.p.Messages = nil // which NewExamples refuses by itself
+		if tt.p.Images != nil || tt.p.ID == "c" {
+			continue
+		}
+		if _, err := NewExamples("dev", []rollout.Problem{tt.p}, suite.Asking{Likelihood: eval.ByBlank, Shots: 1}); err == nil ||
+			!strings.Contains(err.Error(), "of dev has ") {
+			t.Errorf("an example: %v", err)
+		}
+	}
+	if err := checkOptions([]rollout.Problem{gap("g", "a ____ b", 0)}, eval.ByBlank); err != nil {
+		t.Error(err)
 	}
 }
 

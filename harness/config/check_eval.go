@@ -88,7 +88,7 @@ func asksSuites() check {
 		const lacks = ", and eval.final.suites has no suite of the store"
 		help := "exp suite add NAME FILE makes a suite of a file, and eval.final.suites names it"
 		switch {
-		case f.Likelihood == eval.ByLetter || f.Likelihood == eval.ByOption:
+		case slices.Contains(eval.Ways(), f.Likelihood):
 			return "eval.final.likelihood compares options of suites" + lacks, help
 		case f.Shots != nil && *f.Shots > 0:
 			return "eval.final.shots puts examples before problems of suites" + lacks, help

@@ -235,7 +235,7 @@ func scoreGraders() []string {
 	return append(append(mathGraders(), "countdown"), eval.LikelihoodGraders()...)
 }
 
-// LikelihoodOff is a value of eval.final.likelihood. The others are Auto, eval.ByLetter and eval.ByOption.
+// LikelihoodOff is a value of eval.final.likelihood. The others are Auto and eval.Ways.
 const LikelihoodOff = "off"
 
 // SourceMark stands for a problem's source in eval.final.description.
@@ -244,12 +244,13 @@ const SourceMark = "{source}"
 // askingKeys say how the problems of suites are asked.
 func askingKeys() []Key {
 	return []Key{
-		{Path: "eval.final.likelihood", Kind: Enum, Words: []string{Auto, LikelihoodOff, eval.ByLetter,
-			eval.ByOption}, Default: is(Auto), Late: true,
+		{Path: "eval.final.likelihood", Kind: Enum, Words: append([]string{Auto, LikelihoodOff},
+			eval.Ways()...), Default: is(Auto), Late: true,
 			Help: "compare the likelihoods of a question's options instead of sampling answers to problems of " +
-				"suites: of their letters behind the prompt with all options (MMLU's way), or of their texts " +
-				"behind the question alone (ARC's and HellaSwag's); auto: as the suite's definition says, else " +
-				"off. One answer for each problem: n, temperature and the like have no effect on it"},
+				"suites: of their letters behind the prompt with all options (MMLU's way), of their texts " +
+				"behind the question alone (ARC's and HellaSwag's), or of the text behind the question's blank, " +
+				"a _, with each option in it (WinoGrande's); auto: as the suite's definition says, else off. " +
+				"One answer for each problem: n, temperature and the like have no effect on it"},
 		{Path: "eval.final.shots", Kind: Int, Null: true, Default: null(), Range: atLeast(0), Unit: "examples",
 			Late: true,
 			Help: "solved problems of eval.final.shots_suite in the prompts of suites, such as 5: the first ones " +

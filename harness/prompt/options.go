@@ -42,7 +42,7 @@ func (p *Prompter) Continue(q *rollout.Problem, texts []string) ([]Continued, er
 			err = errors.New("it has no token of its own behind the prompt")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("option %s: %w", rollout.Letter(i), err)
+			return nil, fmt.Errorf("%.60q: %w", text, err)
 		}
 		x := Continued{Prompt: ids[:len(alone):len(alone)], Text: ids[len(alone):]}
 		if x.Prompt, err = p.illustrated(q.Images, x.Prompt); err == nil {

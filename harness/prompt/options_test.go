@@ -65,7 +65,7 @@ func TestContinue(t *testing.T) {
 		t.Errorf("too long: %v", err)
 	}
 	if _, err := p.Continue(&rollout.Problem{Prompt: "Q"}, []string{"x", ""}); err == nil ||
-		!strings.Contains(err.Error(), "option B: it has no token of its own") {
+		!strings.Contains(err.Error(), `"": it has no token of its own`) {
 		t.Errorf("an empty option: %v", err)
 	}
 	for prompt, want := range map[string]string{"": "", "a": " ", "a ": "", "a\n": "", "à": " "} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"exp/eval"
+	"exp/eval/suite"
 	"exp/harness/ask"
 	"exp/harness/config"
 	"exp/harness/prompt"
@@ -52,19 +53,17 @@ func (e *Env) choose(ctx context.Context, s *openedSuite, problems []rollout.Pro
 	call := generate.Call{Prompt: 1, New: 1}
 	for i := range problems {
 		p := &problems[i]
-		texts := ask.Options(p, s.asking)
-		list, err := s.prompts.Continue(p, texts)
-		if err != nil {
+		var err error
+		if options[i], err = continued(s.prompts, p, s.asking); err != nil {
 			return nil, fmt.Errorf("suite %s: problem %s: %w", s.label, p.ID, err)
 		}
 		prompts := map[string]bool{}
-		for k, x := range list {
-			options[i] = append(options[i], eval.Option{Text: texts[k], Prompt: x.Prompt, Tokens: x.Text})
-			call.Prompt, call.New = max(call.Prompt, len(x.Prompt)), max(call.New, len(x.Text))
+		for _, x := range options[i] {
+			call.Prompt, call.New = max(call.Prompt, len(x.Prompt)), max(call.New, len(x.Tokens))
 			prompts[fmt.Sprint(x.Prompt)] = true
 		}
-		call.Requests, call.Samples = call.Requests+len(prompts), max(call.Samples, len(list))
-		all += len(list)
+		call.Requests, call.Samples = call.Requests+len(prompts), max(call.Samples, len(options[i]))
+		all += len(options[i])
 		if err := longOption(s.label, p.ID, options[i], s.m.Config.MaxPositions); err != nil {
 			return nil, err
 		}
@@ -75,6 +74,28 @@ func (e *Env) choose(ctx context.Context, s *openedSuite, problems []rollout.Pro
 	}
 	defer engine.Close()
 	return eval.Choose(ctx, engine, problems, options, func(n int) { e.progress(n, all) })
+}
+
+// continued returns the options of a rendered problem behind its prompt, or each behind a prompt of its own.
+func continued(prompts *prompt.Prompter, p *rollout.Problem, a suite.Asking) ([]eval.Option, error) {
+	texts := ask.Options(p, a)
+	options := make([]eval.Option, len(texts))
+	if a.Likelihood != eval.ByBlank {
+		list, err := prompts.Continue(p, texts)
+		for i, x := range list {
+			options[i] = eval.Option{Text: texts[i], Answer: texts[i], Prompt: x.Prompt, Tokens: x.Text}
+		}
+		return options, err
+	}
+	for i, text := range texts {
+		q, rest := ask.Filled(p, p.Choice.Options[i])
+		list, err := prompts.Continue(&q, texts[i:i+1])
+		if err != nil {
+			return nil, fmt.Errorf("with option %s: %w", rollout.Letter(i), err)
+		}
+		options[i] = eval.Option{Text: text, Answer: rest, Prompt: list[0].Prompt, Tokens: list[0].Text}
+	}
+	return options, nil
 }
 
 // longOption returns an error if an option does not fit behind its prompt.
@@ -131,6 +152,10 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 		return e.checkPositions(prompts, "suite "+s.Name, problems, "eval.final.max_new_tokens",
 			e.run().Eval.Final.MaxNewTokens)
 	}
+	if a.Likelihood == eval.ByBlank && !strings.HasSuffix(a.Prompt, config.ProblemMark) {
+		return bad("eval.final.prompt", fmt.Sprintf("suite %s: the text behind a problem's blank is compared, and "+
+			"the prompt does not end with %s", s.Name, config.ProblemMark), "put everything else before it")
+	}
 	if e.run().Rollout.Tools.Used() {
 		return bad("eval.final.likelihood", fmt.Sprintf("suite %s: likelihoods of options are compared without "+
 			"tools, and rollout.tools is set", s.Name), "eval.final.likelihood: off, or exp eval on the merged folder")
@@ -149,16 +174,15 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 		for _, text := range texts {
 			longest = max(longest, len(text)+2)
 		}
+		for _, text := range problems[i].Choice.Options {
+			longest = max(longest, len(text)+len(texts[0])+2) // in a blank
+		}
 		if len(ids)+longest <= arch.MaxPositions {
 			continue
 		}
-		list, err := prompts.Continue(&problems[i], texts)
+		options, err := continued(prompts, &problems[i], a)
 		if err != nil {
 			continue
-		}
-		options := make([]eval.Option, len(list))
-		for k, x := range list {
-			options[k] = eval.Option{Prompt: x.Prompt, Tokens: x.Text}
 		}
 		if err := longOption(s.Name, problems[i].ID, options, arch.MaxPositions); err != nil {
 			return bad("eval.final.likelihood", err.Error(), "")

@@ -56,8 +56,8 @@ func GradersOf(c *config.Run, s *Suite) []string {
 		})
 		switch {
 		case len(list) > 0:
-		case compares == eval.ByLetter:
-			return eval.LikelihoodGraders()[:1] // letters have equal lengths
+		case compares == eval.ByLetter, compares == eval.ByBlank:
+			return eval.LikelihoodGraders()[:1] // letters have equal lengths, and the text behind a blank is the same
 		case compares == eval.ByOption:
 			return eval.LikelihoodGraders()[:2]
 		}
@@ -95,10 +95,10 @@ func (e *Env) suiteOf(label string) *Suite {
 // AskingOf returns how a configuration asks the problems of a suite: its own settings, else the suite's.
 func (s *Suite) AskingOf(c *config.Run) suite.Asking {
 	a, f := s.Asking, c.Eval.Final
-	switch f.Likelihood {
-	case config.LikelihoodOff:
+	switch {
+	case f.Likelihood == config.LikelihoodOff:
 		a.Likelihood = ""
-	case eval.ByLetter, eval.ByOption:
+	case slices.Contains(eval.Ways(), f.Likelihood):
 		a.Likelihood = f.Likelihood
 	}
 	if f.Shots != nil {

@@ -11,8 +11,13 @@ import (
 type Choice struct {
 	Question string   `json:"question"` // without the options
 	Options  []string `json:"options"`  // two or more texts, in the order of their letters
-	Right    int      `json:"right"`    // number of the right option; -1: not known
+	Right    int      `json:"right"`    // number of the right option, the first if several are; -1: not known
+	// Also are the numbers of further right options, in order.
+	Also []int `json:"also,omitempty"`
 }
+
+// IsRight reports whether option i is right.
+func (c *Choice) IsRight(i int) bool { return i == c.Right || slices.Contains(c.Also, i) }
 
 // Letter returns the letter of option i: A, B, …
 func Letter(i int) string { return string(rune('A' + i)) }
