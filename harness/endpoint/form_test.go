@@ -3,9 +3,11 @@ package endpoint
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 const person = `{"type":"object","properties":{"name":{"enum":["Ann","Bob \"x\""]},"age":{"type":"integer","minimum":0,"maximum":130},` +
@@ -103,5 +105,41 @@ func TestForcedCalls(t *testing.T) {
 	}
 	if kinds["weather"] == 0 || kinds["time"] == 0 || kinds["text"] == 0 {
 		t.Errorf("answers: %v", kinds)
+	}
+}
+
+// Calls can be forced in all formats, and an answer in channels can have a form.
+func TestForcedCallsOfAllFormats(t *testing.T) {
+	x := tiny(t, toolTemplate)
+	const tools = `"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"$ref":"#/$defs/c"},"days":{"type":"integer","minimum":1,"maximum":9}},` +
+		`"required":["city","days"],"$defs":{"c":{"enum":["Paris","7"]}}}}}]`
+	for _, format := range ToolFormats() {
+		if format == "deepseek" {
+			continue // its marks are not in ASCII, as this model's tokens are
+		}
+		h := httptest.NewServer(NewServer(x, Options{Clock: time.Now, ToolFormat: format}))
+		defer h.Close()
+		right := 0
+		for seed := range 4 {
+			code, text := post(t, h.URL+"/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,%s,"tool_choice":"required","parallel_tool_calls":false,"max_tokens":200}`, seed, tools))
+			var r said
+			if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 {
+				t.Fatalf("%s: %d %s", format, code, text)
+			}
+			if c := r.Choices[0]; *c.Finish != "length" {
+				right++
+				if len(c.Message.Calls) != 1 || !regexp.MustCompile(`^\{\s*"city":\s*"(Paris|7)",\s*"days":\s*[1-9]\s*\}$`).MatchString(c.Message.Calls[0].Function.Arguments) {
+					t.Errorf("%s: %s", format, text)
+				}
+			}
+		}
+		if right == 0 {
+			t.Errorf("%s: no answer ended", format)
+		}
+		code, text := post(t, h.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"guided_regex":"[a-c]{4}","max_tokens":200}`)
+		var r said
+		if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 || *r.Choices[0].Finish == "stop" && !regexp.MustCompile(`(^|</think>)[a-c]{4}$`).MatchString(*r.Choices[0].Message.Content) {
+			t.Errorf("%s: %d %s", format, code, text)
+		}
 	}
 }

@@ -196,13 +196,12 @@ func (r *Request) Form(calls toolcall.Syntax, marks map[int32]string, thinking b
 	if w.Spec == nil && !w.Calls {
 		return nil, nil
 	}
-	if calls.Channels {
-		return nil, Bad(r.formField(), "%s is not supported for this model, whose answers are in channels",
-			r.formField())
-	}
 	spec := &form.Spec{}
 	if w.Spec != nil {
 		*spec = *w.Spec
+	}
+	if r.Chat {
+		spec.Channels, spec.Marks = calls.Parts(), marks
 	}
 	if thinking {
 		spec.Thoughts = toolcall.ThoughtsEnd
@@ -210,13 +209,7 @@ func (r *Request) Form(calls toolcall.Syntax, marks map[int32]string, thinking b
 	if len(r.Tools) == 0 {
 		return spec, nil
 	}
-	f, ok := calls.Frame(marks)
-	if !ok {
-		return nil, Bad(r.formField(), "%s is not supported with tools for this model, whose calls are in the format "+
-			"%s", r.formField(), calls.Name)
-	}
-	spec.Calls = &form.Calls{Begin: f.Begin, End: f.End, Open: f.Open, Between: f.Between, Close: f.Close,
-		Separator: f.Separator, Many: !r.OneCall && w.Tool == "", Marks: marks}
+	spec.Calls = &form.Calls{Frames: calls.Frames(marks), Many: !r.OneCall && w.Tool == ""}
 	for _, t := range r.tools() {
 		if !goodName.MatchString(t.Name) {
 			return nil, Bad("tools", "tools: %q is not a name: use letters, digits, _, - and .", t.Name)

@@ -15,7 +15,9 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"exp/train/rollout"
 )
@@ -31,7 +33,13 @@ type Spec struct {
 	// Thoughts, if not empty, closes thoughts that the prompt has opened: any text up to it, and line ends, come
 	// before the form.
 	Thoughts string
+	Channels Channels         // zero: answers have none
+	Marks    map[int32]string // tokens without a text that stand for parts of the texts around calls and in channels
 }
+
+// Channels say how an answer has its parts in channels: thoughts, if any, come first. Open begins them and Close ends
+// them, and they have none of Ends, which are words. Text stands before a text that calls nothing.
+type Channels struct{ Open, Close, Ends, Text string }
 
 // Error says why a Spec is refused.
 type Error struct {
@@ -71,7 +79,12 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 	if err != nil {
 		return nil, &Error{part, err}
 	}
-	if s.Thoughts != "" {
+	switch thoughts := s.Channels.thoughts(g); {
+	case s.Channels != (Channels{}) && s.Thoughts == "":
+		body = seq(optional(seq(g.marked(s.Channels.Open), thoughts)), body)
+	case s.Channels != (Channels{}):
+		body = seq(thoughts, body)
+	case s.Thoughts != "":
 		body = seq(until(s.Thoughts), repeat(text("\n"), 0, 2), body)
 	}
 	main := g.define("the form")
@@ -88,10 +101,22 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 	return f, nil
 }
 
+// thoughts returns thoughts up to their end.
+func (c *Channels) thoughts(g *grammar) expr {
+	any := star(char(0, utf8.MaxRune))
+	limits := []limit{{any, false}}
+	for _, end := range strings.Fields(c.Ends) {
+		limits = append(limits, limit{seq(any, text(end), any), true})
+	}
+	return seq(meet(limits, nil), g.marked(c.Close))
+}
+
 // expr returns the texts of a form, without thoughts, and the part of s that says so.
 func (s *Spec) expr(g *grammar) (part string, e expr, err error) {
+	g.mark(s.Marks)
 	if s.Calls == nil {
-		return s.content(g)
+		part, e, err = s.content(g)
+		return part, seq(g.marked(s.Channels.Text), e), err
 	}
 	calls, err := s.Calls.expr(g)
 	if err != nil {
@@ -101,7 +126,7 @@ func (s *Spec) expr(g *grammar) (part string, e expr, err error) {
 		return "tools", calls, nil
 	}
 	part, e, err = s.content(g)
-	return part, alt(calls, e), err
+	return part, alt(calls, seq(g.marked(s.Channels.Text), e)), err
 }
 
 // content returns the texts of a form without calls.

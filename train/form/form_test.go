@@ -331,8 +331,8 @@ func TestRefusedForms(t *testing.T) {
 
 func TestCalls(t *testing.T) {
 	vocab := bytewise("", "", "\xff\x00") // 257 and 258 are special tokens
-	c := Calls{Begin: "[CALLS][", End: "]", Open: `{"name": "`, Between: `", "arguments": `, Close: "}", Separator: ", ", Many: true,
-		Marks: map[int32]string{257: "[CALLS]", 258: "[ARGS]"},
+	marks := map[int32]string{257: "[CALLS]", 258: "[ARGS]"}
+	c := Calls{Frames: []Frame{{Begin: "[CALLS][", End: "]", Open: `{"name": "`, Between: `", "arguments": `, Close: "}", Separator: ", "}}, Many: true,
 		Tools: []Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}`)}, {Name: "g"}}}
 	read := func(f *Form, tokens ...any) (ok bool) {
 		s := f.Begin()
@@ -359,7 +359,7 @@ func TestCalls(t *testing.T) {
 		}
 		return s.Ends()
 	}
-	f := formOf(t, Spec{Calls: &c}, vocab)
+	f := formOf(t, Spec{Calls: &c, Marks: marks}, vocab)
 	const one, two = `[{"name": "f", "arguments": {"x": 3}}]`, `[{"name": "g", "arguments": {"a":[1]}}, {"name": "f", "arguments": {"x":-0}}]`
 	for _, tt := range []struct {
 		tokens []any
@@ -374,11 +374,11 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	c.Many = false
-	if f := formOf(t, Spec{Calls: &c}, vocab); read(f, 257, two) || !read(f, 257, one) {
+	if f := formOf(t, Spec{Calls: &c, Marks: marks}, vocab); read(f, 257, two) || !read(f, 257, one) {
 		t.Error("one call")
 	}
-	plain := Calls{Open: "[CALLS]", Between: "[ARGS]", Many: true, Marks: c.Marks, Tools: c.Tools}
-	f = formOf(t, Spec{Calls: &plain, Choice: []string{"no call"}}, vocab)
+	plain := Calls{Frames: []Frame{{Open: "[CALLS]", Between: "[ARGS]"}}, Many: true, Tools: c.Tools}
+	f = formOf(t, Spec{Calls: &plain, Marks: marks, Choice: []string{"no call"}}, vocab)
 	for _, tokens := range [][]any{{257, "f", 258, `{"x": 1}`}, {257, "f", 258, `{"x": 1}`, 257, "g", 258, `{}`}, {"no call"}} {
 		if !read(f, tokens...) {
 			t.Errorf("%v is not read", tokens)
@@ -403,7 +403,7 @@ func TestCache(t *testing.T) {
 	if form(Spec{Regex: "a"}) != form(Spec{Regex: "a"}) || form(Spec{Regex: "a"}) == form(Spec{Choice: []string{"a"}}) {
 		t.Error("forms are mixed up")
 	}
-	calls := func(name string) Spec { return Spec{Calls: &Calls{Tools: []Tool{{Name: name}}}} }
+	calls := func(name string) Spec { return Spec{Calls: &Calls{Frames: []Frame{{}}, Tools: []Tool{{Name: name}}}} }
 	if form(calls("f")) != form(calls("f")) || form(calls("f")) == form(calls("g")) {
 		t.Error("calls are mixed up")
 	}

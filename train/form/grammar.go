@@ -29,15 +29,17 @@ type rule struct {
 
 // grammar is an automaton over bytes whose parts call each other: a recursive transition network.
 type grammar struct {
-	arcs  [][]arc  // by node
-	skips [][]node // by node: where it leads without a byte
-	calls [][]call // by node
-	outs  []bool   // by node: it ends a rule
-	rules []rule
-	chars []rune           // characters that tokens can write, in order; nil: all
-	marks map[int32][]byte // tokens without a text, with the bytes that stand for them
-	large bool
+	arcs    [][]arc  // by node
+	skips   [][]node // by node: where it leads without a byte
+	calls   [][]call // by node
+	outs    []bool   // by node: it ends a rule
+	rules   []rule
+	chars   []rune           // characters that tokens can write, in order; nil: all
+	marks   map[int32][]byte // tokens without a text, with the bytes that stand for them
+	spelled map[int32]string // and the texts in whose place they are
+	large   bool
 
+	values       map[string]expr // of arguments, by what they follow
 	json, python *jsonRules
 
 	nullable []bool  // by rule: it has the empty text; set by finish

@@ -20,8 +20,8 @@ const (
 	aBoolean
 	aNull
 
-	aNumber = anInteger | aFraction
-	anyKind = 1<<iota - 1
+	aNumber       = anInteger | aFraction
+	anyKind kinds = 1<<iota - 1
 )
 
 // kindsByName are the types of JSON schema.

@@ -209,7 +209,7 @@ func (x *schemaReader) object(words []part) (expr, error) {
 			e, err := x.all(parts...)
 			return seq(x.json.name(name), x.json.colon(), e), err
 		},
-		further: func(names func(q quote) (expr, error), parts []part) (expr, error) {
+		further: func(names func(q quote) (expr, error), parts []part, _ func(string) bool) (expr, error) {
 			var failed error
 			name := x.json.quoted(func(q quote) expr {
 				e, err := names(q)
@@ -229,7 +229,8 @@ func (x *schemaReader) object(words []part) (expr, error) {
 type layout struct {
 	open, space, comma, end expr
 	named                   func(name string, parts []part) (expr, error)
-	further                 func(names func(q quote) (expr, error), parts []part) (expr, error)
+	// further has names, of which found tells the patterns that find them.
+	further func(names func(q quote) (expr, error), parts []part, found func(pattern string) bool) (expr, error)
 }
 
 // write stands for the objects.
@@ -280,7 +281,7 @@ func (m *members) further(l *layout) (expr, error) {
 			continue
 		}
 		for _, c := range options {
-			e, err := l.further(func(q quote) (expr, error) { return m.spell(q, c, set) }, parts)
+			e, err := l.further(func(q quote) (expr, error) { return m.spell(q, c, set) }, parts, found)
 			if err != nil {
 				return nil, err
 			}

@@ -41,7 +41,7 @@ func readDeepSeek(text string, whole bool) attempt {
 			out.n = len(text)
 			return out
 		}
-		inner, after, err := between(rest, oneBegin, oneEnd)
+		inner, after, err := deepSeekInner(rest, whole)
 		if err == errMore || err != nil && strings.HasPrefix(callsEnd, rest) {
 			return attempt{}
 		}
@@ -51,6 +51,20 @@ func readDeepSeek(text string, whole bool) attempt {
 		}
 		out.calls, rest = append(out.calls, c), after
 	}
+}
+
+// deepSeekInner is between for the inner marks of a call, whose arguments may have the second as text.
+func deepSeekInner(text string, whole bool) (inner, after string, err error) {
+	rest, ok := strings.CutPrefix(text, oneBegin)
+	at := strings.Index(rest, "{")
+	if end := strings.Index(rest, oneEnd); !ok || at < 0 || end >= 0 && end < at {
+		return between(text, oneBegin, oneEnd)
+	}
+	inner, after, ok = cutValue(rest[at:], oneEnd, whole)
+	if !ok {
+		return "", "", errMore
+	}
+	return rest[:at] + inner, after, nil
 }
 
 // deepSeekCall reads the call between inner marks.

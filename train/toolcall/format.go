@@ -133,7 +133,7 @@ func (f Format) jsonCalls(text string) (list []found) {
 		if !ok {
 			return list
 		}
-		call, after, ok := strings.Cut(rest, f.Close)
+		call, after, ok := cutValue(rest, f.Close, true)
 		if !ok {
 			return list
 		}

@@ -31,6 +31,7 @@ func TestCalls(t *testing.T) {
 			[]found{call("f", `{}`, `{"name":"f","arguments":{}}`), call("g", `{"y":2}`, `{"name":"g","arguments":"{\"y\":2}"}`)}},
 		{Hermes, `<tool_call>{"name":"f"}</tool_call>`, 0, end, []found{call("f", `{}`, `{"name":"f"}`)}},
 		{Hermes, `<tool_call>{"name":"f"}</tool_call>`, 0, -1, nil},
+		{Hermes, `<tool_call>{"name":"f","arguments":{"x":"</tool_call>"}}</tool_call>`, 0, end, []found{call("f", `{"x":"</tool_call>"}`, `{"name":"f","arguments":{"x":"</tool_call>"}}`)}},
 		{Hermes, `<tool_call>{"name":"f"}`, 0, end, nil},
 		{Hermes, `the answer is 3`, 0, end, nil},
 		{Hermes, `<tool_call>{"name":"f"}</tool_call> then the answer`, 39, end, nil}, // a call of an earlier turn

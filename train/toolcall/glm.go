@@ -15,13 +15,13 @@ const (
 func glm() Syntax {
 	const open, shut = "<tool_call>", "</tool_call>"
 	return Syntax{Name: GLM, Marks: []string{open, shut, keyOpen, keyClose, valueOpen, valueClose},
-		opens: []string{open}, read: func(tools definitions, text string, _ bool) attempt {
-			return tools.readGLM(text, open, shut)
+		opens: []string{open}, read: func(tools definitions, text string, whole bool) attempt {
+			return tools.readGLM(text, open, shut, whole)
 		}}
 }
 
 // readGLM reads a function between tags.
-func (d definitions) readGLM(text, open, shut string) attempt {
+func (d definitions) readGLM(text, open, shut string, whole bool) attempt {
 	no := attempt{n: len(open)}
 	rest := strings.TrimLeft(text[len(open):], space)
 	end := strings.IndexByte(rest, '<')
@@ -48,15 +48,21 @@ func (d definitions) readGLM(text, open, shut string) attempt {
 		if err != nil {
 			return no
 		}
-		said, after, err := between(strings.TrimLeft(after, space), valueOpen, valueClose)
-		switch {
-		case err == errMore:
+		key = strings.TrimSpace(key)
+		after = strings.TrimLeft(after, space)
+		inner, ok := strings.CutPrefix(after, valueOpen)
+		if !ok && strings.HasPrefix(valueOpen, after) {
 			return attempt{}
-		case err != nil:
+		} else if !ok {
 			return no
 		}
-		key, rest = strings.TrimSpace(key), after
-		args.set(key, typed(said, kindsIn(d[name][key])))
+		kinds := d.kinds(name, key)
+		said, after, ok := cutTyped(inner, valueClose, kinds, whole)
+		if !ok {
+			return attempt{}
+		}
+		rest = after
+		args.set(key, typed(said, kinds))
 	}
 }
 

@@ -128,8 +128,13 @@ func (r *Reader) header(out *strings.Builder, whole bool) {
 // callBody reads a call, with its header.
 func (r *Reader) callBody(out *strings.Builder, whole bool) []Call {
 	body := r.rest[r.bodyAt:]
-	n, end := endOf(body)
-	if end == "" && !whole {
+	_, begin, err := value(body)
+	if err != nil {
+		begin = 0
+	}
+	n, end := endOf(body[begin:]) // marks within a value are text
+	n += begin
+	if (end == "" || err == errMore) && !whole {
 		r.tried = len(r.rest)
 		return nil
 	}

@@ -18,11 +18,11 @@ const (
 // texts, or JSON, as for GLM.
 func miniMax() Syntax {
 	return Syntax{Name: MiniMax, Marks: []string{miniMaxOpen, miniMaxClose}, opens: []string{miniMaxOpen},
-		read: func(tools definitions, text string, _ bool) attempt { return tools.readMiniMax(text) }}
+		read: func(tools definitions, text string, whole bool) attempt { return tools.readMiniMax(text, whole) }}
 }
 
 // readMiniMax reads functions between tags.
-func (d definitions) readMiniMax(text string) attempt {
+func (d definitions) readMiniMax(text string, whole bool) attempt {
 	var out attempt
 	rest := text[len(miniMaxOpen):]
 	for {
@@ -31,7 +31,7 @@ func (d definitions) readMiniMax(text string) attempt {
 			out.n = len(text) - len(after)
 			return out
 		}
-		c, after, err := d.readInvoke(rest)
+		c, after, err := d.readInvoke(rest, whole)
 		switch {
 		case err == errMore, err != nil && strings.HasPrefix(miniMaxClose, rest):
 			return attempt{}
@@ -44,7 +44,7 @@ func (d definitions) readMiniMax(text string) attempt {
 
 // readInvoke reads the function that begins a text, and returns what follows it. The error is errMore if it goes on
 // beyond the text.
-func (d definitions) readInvoke(text string) (c Call, after string, err error) {
+func (d definitions) readInvoke(text string, whole bool) (c Call, after string, err error) {
 	if c.Name, text, err = named(text, invokeOpen); err != nil {
 		return c, "", err
 	}
@@ -65,11 +65,12 @@ func (d definitions) readInvoke(text string) (c Call, after string, err error) {
 		if err != nil {
 			return c, "", err
 		}
-		said, next, ok := strings.Cut(inner, namedClose)
+		kinds := d.kinds(c.Name, name)
+		said, next, ok := cutTyped(inner, namedClose, kinds, whole)
 		if !ok {
 			return c, "", errMore
 		}
-		args.set(name, typed(said, kindsIn(d[c.Name][name])))
+		args.set(name, typed(said, kinds))
 		text = next
 	}
 }

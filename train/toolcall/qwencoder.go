@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"exp/train/form"
 )
 
 // Texts of Qwen3-Coder's calls.
@@ -15,8 +17,8 @@ const (
 	parameterClose = "</parameter>"
 )
 
-// definitions are the schemas of parameters by the names of functions, and theirs.
-type definitions map[string]map[string]json.RawMessage
+// definitions tell by the name of a function which types its arguments may have.
+type definitions map[string]func(name string) []string
 
 // definitionsIn reads a list of tools; it leaves out what it cannot read.
 func definitionsIn(tools json.RawMessage) definitions {
@@ -26,14 +28,12 @@ func definitionsIn(tools json.RawMessage) definitions {
 	for _, raw := range list {
 		var t struct {
 			Function struct {
-				Name       string `json:"name"`
-				Parameters struct {
-					Properties map[string]json.RawMessage `json:"properties"`
-				} `json:"parameters"`
+				Name       string          `json:"name"`
+				Parameters json.RawMessage `json:"parameters"`
 			} `json:"function"`
 		}
 		if json.Unmarshal(raw, &t) == nil {
-			out[t.Function.Name] = t.Function.Parameters.Properties
+			out[t.Function.Name] = form.Types(t.Function.Parameters)
 		}
 	}
 	return out
@@ -62,7 +62,7 @@ func (d definitions) readQwen(text, open, shut string, whole bool) attempt {
 	if !ok {
 		return attempt{}
 	}
-	args, rest, err := d.readParameters(name, rest)
+	args, rest, err := d.readParameters(name, rest, whole)
 	switch {
 	case err == errMore:
 		return attempt{}
@@ -85,7 +85,8 @@ var errNoParameter = errors.New("toolcall: no parameter")
 
 // readParameters reads the parameters of a function up to its close, as an object, and returns what follows. The error
 // is errMore if they go on beyond the text.
-func (d definitions) readParameters(function, text string) (args json.RawMessage, rest string, err error) {
+func (d definitions) readParameters(function, text string, whole bool) (args json.RawMessage, rest string,
+	err error) {
 	var out fields
 	for {
 		text = strings.TrimLeft(text, " \n")
@@ -101,36 +102,38 @@ func (d definitions) readParameters(function, text string) (args json.RawMessage
 			return nil, "", errNoParameter
 		}
 		name, inner, ok1 := strings.Cut(after, ">")
-		said, next, ok2 := strings.Cut(inner, parameterClose)
+		kinds := d.kinds(function, name)
+		said, next, ok2 := cutTyped(inner, parameterClose, kinds, whole)
 		if !ok1 || !ok2 {
 			return nil, "", errMore
 		}
 		said = strings.TrimSuffix(strings.TrimPrefix(said, "\n"), "\n")
-		out.set(name, typed(said, kindsIn(d[function][name])))
+		out.set(name, typed(said, kinds))
 		text = next
 	}
 }
 
-// kindsIn returns the types that a schema allows; none if it does not say.
-func kindsIn(schema json.RawMessage) (kinds []string) {
-	var s struct {
-		Type  json.RawMessage   `json:"type"`
-		AnyOf []json.RawMessage `json:"anyOf"`
-		OneOf []json.RawMessage `json:"oneOf"`
+// kinds returns the types that an argument may have; none if its function's schema does not say.
+func (d definitions) kinds(function, name string) []string {
+	if of := d[function]; of != nil {
+		return of(name)
 	}
-	if json.Unmarshal(schema, &s) != nil {
-		return nil
+	return nil
+}
+
+// cutTyped cuts a text at the first mark, as cutValue does where a list or an object may begin it.
+func cutTyped(text, mark string, kinds []string, whole bool) (before, after string, ok bool) {
+	kind := ""
+	switch raw := strings.TrimLeft(text, space); {
+	case strings.HasPrefix(raw, "{"):
+		kind = "object"
+	case strings.HasPrefix(raw, "["):
+		kind = "array"
 	}
-	var one string
-	if json.Unmarshal(s.Type, &one) == nil {
-		kinds = []string{one}
-	} else {
-		_ = json.Unmarshal(s.Type, &kinds) // none
+	if kind != "" && (len(kinds) == 0 || slices.Contains(kinds, kind)) {
+		return cutValue(text, mark, whole)
 	}
-	for _, x := range append(s.AnyOf, s.OneOf...) {
-		kinds = append(kinds, kindsIn(x)...)
-	}
-	return kinds
+	return strings.Cut(text, mark)
 }
 
 // typed returns the value that a text is under a schema with these types. The chat template writes texts as they are,

@@ -132,12 +132,12 @@ func SyntaxOf(template string) (s Syntax, ok bool) {
 // syntax returns the syntax of JSON between tags.
 func (f Format) syntax() Syntax {
 	return Syntax{Name: Hermes, Marks: []string{f.Open, f.Close}, opens: []string{f.Open},
-		read: func(_ definitions, text string, _ bool) attempt {
-			inner, _, closed := strings.Cut(text[len(f.Open):], f.Close)
+		read: func(_ definitions, text string, whole bool) attempt {
+			inner, after, closed := cutValue(text[len(f.Open):], f.Close, whole)
 			if !closed {
 				return attempt{}
 			}
-			out := attempt{n: len(f.Open) + len(inner) + len(f.Close)}
+			out := attempt{n: len(text) - len(after)}
 			if c := jsonCall(inner); c.wrong == "" && isObject(c.arguments) {
 				out.calls = []Call{{c.name, c.arguments}}
 			}
@@ -160,6 +160,21 @@ func value(text string) (raw json.RawMessage, n int, err error) {
 		err = errMore
 	}
 	return raw, int(d.InputOffset()), err
+}
+
+// cutValue cuts a text at the first mark behind the JSON value that begins it, where no mark within the value counts;
+// at the first mark of all if no value begins it. ok is false if more text may bring the mark; whole says that none
+// will come.
+func cutValue(text, mark string, whole bool) (before, after string, ok bool) {
+	_, n, err := value(text)
+	switch {
+	case err == errMore && !whole:
+		return "", "", false
+	case err != nil:
+		n = 0
+	}
+	inner, after, ok := strings.Cut(text[n:], mark)
+	return text[:n+len(inner)], after, ok
 }
 
 // readLlama reads {"name": …, "parameters": {…}}, with or without a tag before it.

@@ -2,11 +2,15 @@ package toolcall
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"exp/train/form"
 )
 
 const weather = `[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{
@@ -105,8 +109,52 @@ func TestSyntaxes(t *testing.T) {
 		{Qwen3Coder, "<function=>", "<function=>", nil},
 		{Qwen3Coder, hermes, hermes, nil},
 	})
+	// Marks within JSON are text.
+	within := func(mark string) string { return `{"x": "a` + mark + `b"}` }
+	checkAnswers(t, []answerCase{
+		{Hermes, "See <tool_call>\n" + `{"name": "f", "arguments": ` + within("</tool_call>") + "}\n</tool_call>.", "See .", []Call{call("f", within("</tool_call>"))}},
+		{Hermes, `<tool_call>{"name": "f", "arguments": ` + within("</tool_call>"), `<tool_call>{"name": "f", "arguments": ` + within("</tool_call>"), nil},
+		{DeepSeek, callsBegin + oneBegin + "f" + oneSep + within(oneEnd+callsEnd) + oneEnd + callsEnd, "", []Call{call("f", within(oneEnd+callsEnd))}},
+		{DeepSeek, callsBegin + oneBegin + "function" + oneSep + "f\n```json\n" + within(oneEnd) + "\n```" + oneEnd + callsEnd, "", []Call{call("f", within(oneEnd))}},
+		{Harmony, channelMark + "commentary to=functions.f json" + messageMark + within(callEnd+MessageEnd) + callEnd, "", []Call{call("f", within(callEnd+MessageEnd))}},
+		{Harmony, channelMark + "commentary to=functions.f json" + messageMark + within("x") + " y" + callEnd,
+			channelMark + "commentary to=functions.f json" + messageMark + within("x") + " y" + callEnd, nil},
+		{Qwen3Coder, "<function=f><parameter=x>\n[\"</parameter>\"]\n</parameter></function>", "", []Call{call("f", `{"x": ["</parameter>"]}`)}},
+		{Qwen3Coder, "<function=weather><parameter=city>[\"</parameter></function>", "", []Call{call("weather", `{"city": "[\""}`)}},
+		{GLM, "<tool_call>f<arg_key>x</arg_key><arg_value>" + within("</arg_value>") + "</arg_value></tool_call>", "", []Call{call("f", `{"x": `+within("</arg_value>")+`}`)}},
+		{MiniMax, miniMaxOpen + `<invoke name="f"><parameter name="x">` + within("</parameter>") + `</parameter></invoke>` + miniMaxClose, "", []Call{call("f", `{"x": `+within("</parameter>")+`}`)}},
+		{MiniMax, miniMaxOpen + `<invoke name="f"><parameter name="x">{no</parameter></invoke>` + miniMaxClose, "", []Call{call("f", `{"x": "{no"}`)}},
+	})
 	if _, err := SyntaxNamed("kimi"); err == nil {
 		t.Error("an unknown syntax has no error")
+	}
+}
+
+// Schemas say the types of values between tags by references, values and other schemas, too.
+func TestTypesOfSchemas(t *testing.T) {
+	const tools = `[{"function":{"name":"f","parameters":{"allOf":[{"$ref":"#/$defs/p"},{"properties":{"all":{"type":"integer"}}}],"$defs":{"n":{"type":"integer"},"loop":{"$ref":"#/$defs/loop"},
+		"p":{"properties":{"ref":{"$ref":"#/$defs/n"},"enum":{"enum":[1,2]},"const":{"const":true},"both":{"allOf":[{"type":["integer","string"]},{"type":["integer","null"]}]},
+		"some":{"oneOf":[{"$ref":"#/$defs/n"},{"type":"null"}]},"loop":{"$ref":"#/$defs/loop"},"all":{},"list":{"items":{}}},"patternProperties":{"^p":{"type":"integer"}},"additionalProperties":{"type":"boolean"}}}}}}]`
+	for name, want := range map[string]string{"ref": "1", "enum": "1", "const": `"1"`, "both": "1", "some": "1", "loop": `"1"`, "all": "1", "list": `"1"`, "p1": "1", "other": `"1"`} {
+		for _, answer := range [][2]string{{Qwen3Coder, "<function=f><parameter=" + name + ">1</parameter></function>"},
+			{GLM, "<tool_call>f<arg_key>" + name + "</arg_key><arg_value>1</arg_value></tool_call>"},
+			{MiniMax, miniMaxOpen + `<invoke name="f"><parameter name="` + name + `">1</parameter></invoke>` + miniMaxClose}} {
+			s, err := SyntaxNamed(answer[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, calls := read(s, ReaderOptions{Tools: json.RawMessage(tools)}, answer[1], 0)
+			if got, want := string(calls[0].Arguments), `{"`+name+`": `+want+`}`; got != want {
+				t.Errorf("%s: %s, want %s", s.Name, got, want)
+			}
+		}
+	}
+	doubling := `"d0":{"type":"integer"}`
+	for i := range 40 {
+		doubling += fmt.Sprintf(`,"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%[2]d"}]}`, i+1, i)
+	}
+	if got := form.Types(json.RawMessage(`{"properties":{"x":{"$ref":"#/$defs/d40"}},"$defs":{` + doubling + `}}`))("x"); !slices.Equal(got, []string{"integer"}) {
+		t.Errorf("types %q", got)
 	}
 }
 
