@@ -78,6 +78,7 @@ func Open(ctx context.Context, cfg Config) (*Pool, error) {
 	}
 	p := &Pool{m: m, cfg: cfg, probes: probes, idle: make(chan seat, cfg.Slots), closed: make(chan struct{}),
 		builds: builds{known: map[[32]byte]*build{}, tools: map[string]*tool{}}}
+	p.next.Store(cfg.First)
 	for range cfg.Slots {
 		s, err := p.newSeat()
 		if err != nil {

@@ -517,3 +517,22 @@ func TestJudge(t *testing.T) {
 		t.Errorf("%q, want %q", seen, want)
 	}
 }
+
+// Two pools of a process, whose slots have other numbers, run programs at the same time.
+func TestTwoPools(t *testing.T) {
+	level, _, err := Check(t.Context(), Config{})
+	if err != nil {
+		t.Skip(err)
+	}
+	first := openAt(t, level, Config{Slots: 1})
+	second, err := Open(t.Context(), Config{Slots: 1, First: 1, Require: level})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	for _, p := range []*Pool{first, second} {
+		if r := p.Run(context.Background(), Request{Source: "print(1)"}); r.Verdict != OK {
+			t.Errorf("%s: %+v", r.Verdict, r.Runs)
+		}
+	}
+}

@@ -249,6 +249,9 @@ type Config struct {
 	Python  string // interpreter; empty: python3 in PATH
 	Limits  Limits // where requests set none
 	Cold    bool   // a new slot for every run, of one test each: slow, for comparing results
+	// First is added to the numbers of slots, which name what they own and choose their cores. Pools that a process,
+	// or that ranks on a machine, have at the same time need different numbers.
+	First uint64
 	// CompileMS is the processor time of a compiler, whatever a request's limits; 0: 10 s.
 	CompileMS int64
 }

@@ -138,6 +138,14 @@ func (x rankedRun) same(sizes []int, sets ...string) {
 	}
 }
 
+// Programs that all ranks run, each in its own sandbox, give the verdicts of one process.
+func TestProgramsOnRanks(t *testing.T) {
+	needsSandbox(t)
+	l := newLab(t)
+	l.ranked(l.plan(0, programs, "sft.steps=0", "train={steps: 1, prompts_per_step: 4, prompts_per_update: 4}", "eval.online.problems=4",
+		"eval.final.suites=[]", "algo.kind=grpo", "compute.threads=1"), config.Train).same([]int{2})
+}
+
 // Reward models on all ranks give the verdicts, the trajectory and the validations of one process.
 func TestRewardModelsOnRanks(t *testing.T) {
 	l := newLab(t)

@@ -134,7 +134,7 @@ var errBroken = errors.New("an earlier stage failed, and its ranks are lost")
 // rank's shares of the device if ranks share products. leave ends the link and frees the shares.
 func (g *Ranks) join(e *stage.Env, kind config.Stage) (leave func(), err error) {
 	group, unlink, err := g.link(e.Backend)
-	e.Ranks, e.Wait = group, g.Wait
+	e.Ranks, e.Wait, e.Before = group, g.Wait, g.Before()
 	if err != nil {
 		return unlink, err
 	}

@@ -1,9 +1,11 @@
 package stage
 
 import (
+	"exp/eval/task"
 	"exp/harness/config"
 	"exp/train"
 	"exp/train/generate"
+	"exp/train/rollout"
 )
 
 // Crew is ranks that do the same work in a stage: all, those that learn, or those that only sample. Its ranks are
@@ -60,14 +62,14 @@ func (w Crew) Judges(c *config.Run) int {
 		return 0
 	}
 	if judges := rewardKindOf(&c.Reward).judges; judges != nil {
-		return judges(&c.Reward, w.Ranks, w.besides(c))
+		return judges(&c.Reward, w.Ranks, w.others(c))
 	}
 	return 1
 }
 
-// besides returns how many ranks score completions beside those of the crew that judge: if some ranks only sample, the
-// first of the others scores validations that nothing but the reward judges.
-func (w Crew) besides(c *config.Run) int {
+// others returns how many ranks of other crews score completions while this one does: if some ranks only sample, the
+// first of those that learn scores validations that nothing but the reward judges.
+func (w Crew) others(c *config.Run) int {
 	if w.Apart() && !w.Learns && c.JudgesAlone() && c.Eval.Online.EverySteps > 0 {
 		return 1
 	}
@@ -77,7 +79,7 @@ func (w Crew) besides(c *config.Run) int {
 // Scores reports whether one of the ranks holds what gives the run's reward: one that judges or, if others sample for
 // training, the first one for validations that nothing else judges.
 func (w Crew) Scores(c *config.Run) bool {
-	return w.Judges(c) > 0 || w.Learns && w.Apart() && Samplers(c, w.All).besides(c) > 0
+	return w.Judges(c) > 0 || w.Learns && w.Apart() && Samplers(c, w.All).others(c) > 0
 }
 
 // Copies reports whether the ranks sample from a copy of the weights that they train.
@@ -119,9 +121,14 @@ func (e *Env) samples() bool {
 // judges reports whether this rank scores completions with the run's reward.
 func (e *Env) judges() bool { return e.group().Rank()-e.crew().First < e.crew().Judges(e.run()) }
 
-// judging says how ranks divide what a grader of batches judges: the run's reward, or else the task.
+// judging says how ranks divide what a grader of batches judges: the run's reward, or else the task, on all ranks that
+// sample.
 func (e *Env) judging(byReward bool) (x train.Judging, err error) {
 	if !byReward {
+		x.Ranks = e.crew().Ranks
+		if task.RunsPrograms(e.run().Task.Kinds()...) {
+			x.Alike = func(it rollout.Item) string { return it.Problem.ID + "\n" + it.Completion.Text } // runs once
+		}
 		return x, nil
 	}
 	x.Ranks = e.crew().Judges(e.run())
@@ -141,5 +148,5 @@ func (e *Env) seat() (place, of int) {
 	if place, of = e.group().Rank()-samplers.First, samplers.Judges(c); w.Learns {
 		place = of
 	}
-	return place, of + samplers.besides(c)
+	return place, of + samplers.others(c)
 }

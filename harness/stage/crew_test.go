@@ -122,8 +122,33 @@ func TestCrewScores(t *testing.T) {
 		if how, err := e.judging(true); !e.judges() || how.Ranks != 3 || err != nil {
 			t.Errorf("pass rates: rank %d of %+v, %v", g.Rank(), how, err)
 		}
-		if how, err := e.judging(false); how.Ranks != 0 || err != nil {
+		if how, err := e.judging(false); how.Ranks != 3 || how.Alike != nil || err != nil {
 			t.Errorf("pass rates by the task: %+v, %v", how, err)
+		}
+	}
+}
+
+// Ranks that run programs to grade share the cores, and run equal programs once; a rank that does so alone has all.
+func TestRanksRunPrograms(t *testing.T) {
+	for _, tt := range []struct {
+		kind  string
+		ranks int
+		slots int
+	}{{"task", 2, 3}, {config.Majority, 2, 3}, {"model", 2, 3}, {"command", 2, 0}, {"task", 1, 0}} {
+		c := config.Run{Task: config.Task{Kind: "functions"}, Reward: config.Reward{Kind: tt.kind}, Compute: config.Compute{TensorParallel: 1, Threads: 3}}
+		e := &Env{Config: &config.Resolved{Run: c}, Ranks: ranks.InProcess(tt.ranks)[0], Before: 2}
+		if got := e.gradingSandbox(); got.Slots != tt.slots || got.First != uint64(2*tt.slots) {
+			t.Errorf("%s, %d ranks: %d programs at a time after %d, want %d", tt.kind, tt.ranks, got.Slots, got.First, tt.slots)
+		}
+		how, err := e.judging(false)
+		if err != nil || how.Ranks != tt.ranks || how.Alike == nil {
+			t.Fatalf("%s: %+v, %v", tt.kind, how, err)
+		}
+		read := func(problem, text string) string {
+			return how.Alike(rollout.Item{Problem: &rollout.Problem{ID: problem}, Completion: &rollout.Completion{Text: text}})
+		}
+		if read("a", "x") != read("a", "x") || read("a", "x") == read("b", "x") || read("a", "x") == read("a", "y") {
+			t.Error("programs that are alike, or are not")
 		}
 	}
 }

@@ -113,7 +113,9 @@ func (e *Env) newEnvironment(ctx context.Context, prompts *prompt.Prompter) (env
 	}
 	switch c.Kind {
 	case "python":
-		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
+		slots := SandboxConfig(e.run())
+		slots.First = toolSlots
+		pool, err := sandbox.Open(ctx, slots)
 		if err != nil {
 			return nil, nil, err
 		}

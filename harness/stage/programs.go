@@ -25,7 +25,7 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 	cfg := dataset.TaskConfig(e.run())
 	end = func() error { return nil }
 	if task.RunsPrograms(cfg.Parts()...) {
-		pool, err := sandbox.Open(ctx, SandboxConfig(e.run()))
+		pool, err := sandbox.Open(ctx, e.gradingSandbox())
 		if err != nil {
 			return nil, nil, err
 		}
@@ -40,6 +40,19 @@ func (e *Env) newTask(ctx context.Context) (g rollout.Grader, end func() error, 
 	}
 	return e.heeds(e.gradesWritten(g)), end, nil
 }
+
+// gradingSandbox is SandboxConfig for grading. Ranks that grade at the same time have a rank's share of the cores.
+func (e *Env) gradingSandbox() sandbox.Config {
+	c := SandboxConfig(e.run())
+	if w := e.crew(); w.Ranks > 1 && (e.run().Reward.ByTask() || w.Judges(e.run()) > 1) {
+		c.Slots = e.run().Compute.Threads
+		c.First = uint64(e.Before * c.Slots)
+	}
+	return c
+}
+
+// toolSlots is the number of the first slot that runs programs of the policy's while others grade.
+const toolSlots = 1 << 20
 
 // sameLines is how often a program's line on standard error is shown: a program that fails on every row says the same
 // each time that it is started again.

@@ -85,6 +85,8 @@ type Env struct {
 	// Ranks are the processes that execute a learning stage together; nil: this one alone.
 	// The first of them records and saves; the others return no outcome.
 	Ranks ranks.Group
+	// Before is how many of these ranks come before this one on its machine.
+	Before int
 	// Sampling is Backend as those ranks share it that sample together, if not the ones that share it in
 	// training; else nil.
 	Sampling kernels.Backend
