@@ -54,6 +54,12 @@ func OpenLive(dir string, r store.Run, config string) (*Live, error) {
 	return l, nil
 }
 
+// HasLive reports whether a run has an event file under dir.
+func HasLive(dir string, r store.Run) bool {
+	_, err := os.Stat(filepath.Join(dir, folder(r), eventFile(r)))
+	return err == nil
+}
+
 // eventFile is the name of a run's event file.
 func eventFile(r store.Run) string {
 	return fmt.Sprintf("events.out.tfevents.%010d.exp.%s", r.Created.Unix(), r.RID.Short())

@@ -297,6 +297,9 @@ func (x *execution) reuse(ctx context.Context, i int, row store.Stage, hit *stor
 	}
 	x.result.Cached++
 	x.Watch.StageDone(x.info(i), end)
+	if x.p.Stages[i].Kind == config.Train {
+		x.warnNoBoard()
+	}
 	return x.noteUnheeded(ctx, x.p.Stages[i].Kind)
 }
 

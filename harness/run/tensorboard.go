@@ -37,6 +37,16 @@ func (x *execution) openBoard(ctx context.Context) *boardRecord {
 	return b
 }
 
+// warnNoBoard warns that steps from the cache write no events, unless an earlier execution wrote them.
+func (x *execution) warnNoBoard() {
+	dir := x.p.Config.Run.Store.TensorBoard
+	if dir == config.None || trackers.HasLive(dir, x.run) {
+		return
+	}
+	x.Watch.Warn(fmt.Sprintf("the steps come from the cache, so store.tensorboard gets no events of them: "+
+		"exp export %s DIR --format tensorboard writes them to a new folder", x.run.RID.Short()))
+}
+
 // boardFailed is the kind of the event of a failed write.
 const boardFailed = "tensorboard-failed"
 

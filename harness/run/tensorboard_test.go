@@ -59,6 +59,16 @@ func TestTensorBoard(t *testing.T) {
 			t.Errorf("the events lack %q", want)
 		}
 	}
+
+	// Steps from the cache write none, which is told unless they are there.
+	if _, q := l.execute(l.plan(0, settings...)); len(q.warnings) != 0 {
+		t.Errorf("executed again: warnings %q", q.warnings)
+	}
+	other := filepath.Join(dir, "other")
+	_, q = l.execute(l.plan(0, append(settings, "store.tensorboard="+other)...))
+	if want := "exp export " + res.Run.RID.Short() + " DIR --format tensorboard"; len(q.warnings) != 1 || !strings.Contains(q.warnings[0], want) {
+		t.Errorf("cached, with another folder: warnings %q, want …%s…", q.warnings, want)
+	}
 }
 
 // A failure to write events is a warning and an event of the run, which continues.

@@ -133,10 +133,14 @@ func (d *differences) add(key string, class Class, value func(r *record) string)
 // valueSep separates the values of one arm.
 const valueSep = " | "
 
-// Text formats an arm's value for display, with digests cut to 8 digits.
+// Text formats an arm's value for display, with digests cut to 8 digits. One of several that is absent, as where a
+// key has no effect, is a dash; an absent value alone is "".
 func (d *Difference) Text(arm int) string {
 	parts := strings.Split(d.Values[arm], valueSep)
 	for i, p := range parts {
+		if p == "" && len(parts) > 1 {
+			parts[i] = "–"
+		}
 		if len(p) == 64 && strings.Trim(p, "0123456789abcdef") == "" {
 			parts[i] = p[:8]
 		}

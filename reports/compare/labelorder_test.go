@@ -2,6 +2,7 @@ package compare
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -19,6 +20,17 @@ func TestCompareLabels(t *testing.T) {
 		slices.SortFunc(got, CompareLabels)
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Of several values of an arm, the absent one is a dash; digests are short.
+func TestDifferenceText(t *testing.T) {
+	digest := strings.Repeat("0123456789abcdef", 4)
+	d := Difference{Values: []string{"", " | 0", digest + " | x", "a |  | b"}}
+	for arm, want := range []string{"", "– | 0", "01234567 | x", "a | – | b"} {
+		if got := d.Text(arm); got != want {
+			t.Errorf("%q: %q, want %q", d.Values[arm], got, want)
 		}
 	}
 }
