@@ -206,7 +206,7 @@ func shareMetric(name string, values []float64, clusters []string) (m Metric, ok
 	if iv, ok := stat.Unanimous(values, clusters, Level); ok {
 		m.Interval = &iv
 	} else if iv, ok := stat.TInterval(mean, Level); ok {
-		iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
+		iv = iv.Within(0, 1)
 		m.Interval = &iv
 	}
 	return m, true

@@ -55,7 +55,7 @@ func Summarize(items []Item, passK []int, seed uint64) ([]Metric, error) {
 		}
 		iv, ok := interval(d.K, values, clusters, items, seed)
 		if d.Unit == "share" {
-			iv.Lo, iv.Hi = max(iv.Lo, 0), min(iv.Hi, 1)
+			iv = iv.Within(0, 1)
 			if same, all := stat.Unanimous(values, clusters, Level); all {
 				iv, ok = same, true
 			}

@@ -166,8 +166,8 @@ func (a *app) arms(c *cli.Context, db *store.DB, runs []string) (arms []compare.
 }
 
 // notCountedText says why a comparison does not count a run.
-func notCountedText(r *compare.Result, x compare.Excluded) string {
-	return fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, r.Arms[x.Arm].Label, x.Seed, x.Reason)
+func notCountedText(arms []compare.ArmResult, x compare.Excluded) string {
+	return fmt.Sprintf("not counted: run %.8s (%s, seed %d): %s", x.RID, arms[x.Arm].Label, x.Seed, x.Reason)
 }
 
 // numbersOf reads a list of numbers separated by commas; none is nil.
@@ -310,6 +310,9 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 	_ = t.Write(&rows, inner) // a strings.Builder takes everything
 	for line := range strings.Lines(rows.String()) {
 		b.WriteString("  " + line)
+	}
+	for _, x := range e.Comparability.Excluded {
+		b.WriteString("  " + term.Clean(notCountedText(e.Arms, x)) + "\n")
 	}
 	for _, line := range refusalHelp(e) {
 		fmt.Fprintf(&b, "  %s %s\n", term.Accent.Paint("help:", l.Color), line)

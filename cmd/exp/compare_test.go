@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"exp/cmd/exp/cli"
+	"exp/cmd/exp/term"
 	"exp/experiments/store"
 	"exp/harness/metric"
 	"exp/reports/compare"
@@ -338,6 +339,16 @@ func TestCompareLegendWraps(t *testing.T) {
 	lines := strings.Split(legend, "\n")
 	if len(lines) < 2 || utf8.RuneCountInString(lines[0]) > 60 || utf8.RuneCountInString(lines[1]) > 60 {
 		t.Errorf("%q does not wrap at 60 columns", lines)
+	}
+}
+
+// A refusal names the runs of its arms that do not count.
+func TestRefusalNamesExcluded(t *testing.T) {
+	e := &compare.NotComparableError{Arms: []compare.ArmResult{{Label: "flow"}, {Label: "ppo"}}, Comparability: compare.Comparability{
+		Differences: []compare.Difference{{Key: "train.steps", Class: compare.Controlled, Values: []string{"1", "2"}}},
+		Excluded:    []compare.Excluded{{Run: compare.Run{RID: "0123456789ab", Seed: 3}, Arm: 1, Reason: "stopped at step 1 of 2"}}}}
+	if text := refusalText(e, term.Layout{Width: 100}); !strings.Contains(text, "\n  not counted: run 01234567 (ppo, seed 3): stopped at step 1 of 2\n") {
+		t.Error(text)
 	}
 }
 

@@ -370,7 +370,7 @@ func (p *comparePage) cost() error {
 func (p *comparePage) notes() {
 	var lines []string
 	for _, x := range p.r.Comparability.Excluded {
-		lines = append(lines, notCountedText(p.r, x))
+		lines = append(lines, notCountedText(p.r.Arms, x))
 	}
 	lines = append(lines, p.r.Notes...)
 	if len(lines) == 0 {

@@ -19,6 +19,7 @@ import (
 	"exp/harness/evaluate"
 	"exp/harness/hub"
 	"exp/harness/inspect"
+	"exp/harness/metric"
 	"exp/harness/plan"
 	"exp/harness/replan"
 	harness "exp/harness/run"
@@ -351,7 +352,7 @@ func (a *app) printSuites(ctx context.Context, db *store.DB, run store.Run, r *c
 				row[5] = r.Before.Value
 			}
 			if r.After.Lo != nil {
-				row[7], row[8] = *r.After.Lo, *r.After.Hi
+				row[7], row[8] = metric.CutOf(r.Metric, *r.After.Lo, *r.After.Hi)
 			}
 			t.Rows = append(t.Rows, row)
 		}

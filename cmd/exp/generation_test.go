@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/harness/prompt/prompttest"
 )
 
 // What a folder's generation_config.json recommends is told, and applied on request: with the same answers, and the same
@@ -73,5 +75,23 @@ func TestGenerationConfig(t *testing.T) {
 	run("eval", dir, "--suite", "sums", "--generation-config", "auto", "--protocol", "flowrl-math").refuses(t, 2, "both say how to sample")
 	run("eval", dir, "--suite", "sums", "--generation-config", "auto", "--protocol", "none",
 		"--max-new-tokens", "8", "--dry-run").succeeds(t)
+	// A stop id beyond the vocabulary ends nothing, and the plan and the run say so.
+	published := prompttest.ModelFolder(t, false, map[string]string{"generation_config.json": `{"eos_token_id": [256, 999]}`,
+		"tokenizer_config.json": "{}"})
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json", "generation_config.json"} {
+		b, err := os.ReadFile(filepath.Join(published, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const idle = "stop ids: 999 (generation_config.json) ends nothing, as the model's vocabulary ends at 256; correct eos_token_id there"
+	run("eval", dir, "--suite", "sums", "--max-new-tokens", "8", "--dry-run").says(t, "note     "+idle)
+	if e := eval(); !strings.Contains(e.stderr, idle) {
+		t.Errorf("no warning:\n%s", e.stderr)
+	}
+	run("show", "@last").says(t, idle)
 	run("eval", "@last", "--suite", "sums", "--generation-config", "auto").refuses(t, 2, "--generation-config needs a FOLDER")
 }

@@ -174,6 +174,9 @@ func writePlan(w io.Writer, p *prompt.Plan) {
 	} else {
 		say("stop ids", "%s", prompt.StopText(p.Stops))
 	}
+	if p.StopNote != "" {
+		say("note", "%s", p.StopNote)
+	}
 	for i, line := range p.Calls {
 		say([]string{"tools", ""}[min(i, 1)], "%s", line)
 	}

@@ -163,7 +163,7 @@ func (a *app) reportInput(c *cli.Context, db *store.DB, runs []string) (reports.
 	}
 	if err == nil {
 		for _, x := range in.Comparison.Comparability.Excluded {
-			a.Note("%s", notCountedText(in.Comparison, x))
+			a.Note("%s", notCountedText(in.Comparison.Arms, x))
 		}
 	}
 	return in, err

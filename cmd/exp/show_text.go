@@ -18,7 +18,7 @@ import (
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/harness/hub"
-	"exp/reports/compare"
+	"exp/harness/metric"
 )
 
 // showPage writes a run for people.
@@ -249,7 +249,7 @@ func scoreText(name string, s *recorded.Score) (value, interval any) {
 	if s.Lo == nil || *s.Lo == *s.Hi {
 		return quantity.Fixed(s.Value, 3), nil
 	}
-	lo, hi := compare.Cut(name, *s.Lo, *s.Hi)
+	lo, hi := metric.CutOf(name, *s.Lo, *s.Hi)
 	return quantity.Fixed(s.Value, 3), "[" + quantity.Fixed(lo, 3) + ", " + quantity.Fixed(hi, 3) + "]"
 }
 

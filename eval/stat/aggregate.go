@@ -228,7 +228,7 @@ func overSeeds(suites []SuiteScores, draws [][]float64, sizes [][]int, level flo
 		m := Mean{Value: v}
 		m.SE, m.DF = satterthwaite(parts[i]...)
 		iv, _ := TInterval(m, level) // every part is known
-		out[i] = Interval{Lo: max(0, iv.Lo), Hi: min(1, iv.Hi), Method: iv.Method}
+		out[i] = iv.Within(0, 1)
 	}
 	return out
 }

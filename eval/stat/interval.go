@@ -13,6 +13,12 @@ type Interval struct {
 	Method string
 }
 
+// Within returns the interval cut to what a mean of values between least and most can be.
+func (iv Interval) Within(least, most float64) Interval {
+	iv.Lo, iv.Hi = max(iv.Lo, least), min(iv.Hi, most)
+	return iv
+}
+
 // TInterval returns mean ± t·SE with the quantile of Student's t at the mean's degrees of freedom. It is
 // not cut to the range of the values. ok is false if the spread is unknown.
 func TInterval(m Mean, level float64) (iv Interval, ok bool) {

@@ -206,6 +206,6 @@ func interval(m stat.Mean, low, high float64) (lo, hi *float64) {
 	if !ok || !(iv.Hi > iv.Lo) || math.IsInf(iv.Hi-iv.Lo, 0) {
 		return nil, nil
 	}
-	x, y := max(low, iv.Lo), min(high, iv.Hi)
-	return &x, &y
+	iv = iv.Within(low, high)
+	return &iv.Lo, &iv.Hi
 }

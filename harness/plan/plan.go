@@ -204,7 +204,7 @@ func (p *Run) needs(m made, s Stage) []Need {
 // whose scorer it is.
 func (p *Run) scored(s Stage) bool {
 	c := &p.Config.Run
-	if s.Kind == config.EvalScore && c.Eval.Final.Scorer.Trained() && p.scoredByModel(stage.SuiteOf(s.Label)) {
+	if s.Kind == config.EvalScore && c.Eval.Final.Scorer.Trained() && p.ScoredByModel(stage.SuiteOf(s.Label)) {
 		return true
 	}
 	return c.Reward.Trained() && (s.Kind == config.Train || c.JudgesAlone() && p.Suite(s.Label) == nil)
@@ -299,7 +299,7 @@ func (p *Run) addSuite(m made, suite, label string, root int64, weights Need) {
 		maps.Copy(scored, p.prompts()) // rewards see the chat, and text without special tokens
 		scored["code of the reward"] = p.Code[config.Train].Digest
 	}
-	if p.scoredByModel(suite) {
+	if p.ScoredByModel(suite) {
 		maps.Copy(scored, p.External.Scorer)
 		maps.Copy(scored, p.prompts()) // it reads prompts, too
 		scored[stage.RolePrompts] = p.External.Settings
@@ -508,7 +508,7 @@ func (p *Run) Protocol(label string) (ident.Digest, error) {
 			settings[use] = d.String()
 		}
 	}
-	if p.scoredByModel(stage.SuiteOf(label)) {
+	if p.ScoredByModel(stage.SuiteOf(label)) {
 		if p.Config.Run.Eval.Final.Scorer.Trained() {
 			p.addLearned(settings)
 		}

@@ -10,8 +10,8 @@ import (
 // scorerBlock begins the keys of what scores completions.
 const scorerBlock = "eval.final.scorer."
 
-// scoredByModel reports whether a scorer, besides graders, scores the completions of a suite.
-func (p *Run) scoredByModel(suite string) bool {
+// ScoredByModel reports whether a scorer, besides graders, scores the completions of a suite.
+func (p *Run) ScoredByModel(suite string) bool {
 	c := &p.Config.Run
 	own := p.suite(suite)
 	return c.Eval.Final.Scorer.Used() && (own == nil || own.AskingOf(c).Likelihood == "")
@@ -21,7 +21,7 @@ func (p *Run) scoredByModel(suite string) bool {
 // and the prompt of a benchmark, which it reads.
 func (p *Run) setScorer(settings map[string]any, label string) {
 	_, scores := settings["eval.final.pass_k"]
-	if !scores || !p.scoredByModel(stage.SuiteOf(label)) {
+	if !scores || !p.ScoredByModel(stage.SuiteOf(label)) {
 		return
 	}
 	for _, path := range config.ScorerFiles() {

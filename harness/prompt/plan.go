@@ -32,8 +32,9 @@ type Plan struct {
 	Filter    bool              `json:"filter,omitempty"` // problems with prompts that are too long are left out
 	Images    *ImagePlan        `json:"images,omitempty"` // in the files' prompts; nil: none
 	Stops     []StopID          `json:"stop_ids"`
-	Calls     []string          `json:"calls,omitempty"` // what answers the policy's calls, and how
-	SFT       *ConversationPlan `json:"sft,omitempty"`   // conversations of sft.source
+	StopNote  string            `json:"stop_ids_note,omitempty"` // of those that end nothing
+	Calls     []string          `json:"calls,omitempty"`         // what answers the policy's calls, and how
+	SFT       *ConversationPlan `json:"sft,omitempty"`           // conversations of sft.source
 	Prefer    *PairPlan         `json:"prefer,omitempty"`
 	Answers   *AnswerPlan       `json:"prefer_answers,omitempty"` // in place of Prefer
 	Rated     *RatedPlan        `json:"reward_model,omitempty"`
@@ -46,7 +47,7 @@ type Plan struct {
 // Plan describes the prompter.
 func (p *Prompter) Plan() Plan {
 	plan := Plan{Tokens: p.Tokenizer.VocabSize(), Truncate: p.data.Truncate, Limit: p.data.MaxPromptTokens,
-		Escape: p.escaper != nil, Filter: p.data.FilterOverlong, Stops: p.Stops}
+		Escape: p.escaper != nil, Filter: p.data.FilterOverlong, Stops: p.Stops, StopNote: p.IdleStopsNote()}
 	if plan.Stops == nil {
 		plan.Stops = []StopID{}
 	}

@@ -167,17 +167,22 @@ func (p *Prompter) Vocabulary() tokenizer.Tokenizer {
 }
 
 // End returns the token that ends an answer to learn from: the template's end of turn, else the
-// first stop id.
+// first stop id that the model has.
 func (p *Prompter) End() (int32, error) {
-	if len(p.Stops) == 0 {
-		return 0, errors.New("the tokenizer has no end token; name one: rollout.stop_ids")
-	}
+	first := int32(-1)
 	for _, s := range p.Stops {
-		if slices.Contains(s.From, turnEnd) {
+		switch {
+		case int(s.ID) >= p.vocabulary():
+		case slices.Contains(s.From, turnEnd):
 			return s.ID, nil
+		case first < 0:
+			first = s.ID
 		}
 	}
-	return p.Stops[0].ID, nil
+	if first < 0 {
+		return 0, errors.New("the tokenizer has no end token; name one: rollout.stop_ids")
+	}
+	return first, nil
 }
 
 // Text returns the prompt of a problem as a text, in which images have their names.

@@ -2,6 +2,8 @@ package prompt
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,6 +174,50 @@ func TestStopIDs(t *testing.T) {
 				t.Error("the padding token ends completions")
 			}
 		})
+	}
+}
+
+// Stop ids beyond the model's vocabulary end nothing: the plan says so, and no answer to learn from ends with one.
+func TestIdleStopIDs(t *testing.T) {
+	small := func(vocab int) string {
+		return fmt.Sprintf(`{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": %d, "hidden_size": 8,
+			"intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1,
+			"max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 10000, "hidden_act": "silu"}`, vocab)
+	}
+	ends := map[string]string{"generation_config.json": `{"eos_token_id": [300, 257]}`}
+	wide, narrow := maps.Clone(ends), maps.Clone(ends)
+	wide["config.json"], narrow["config.json"] = small(301), small(257)
+	own := func(c *config.Run) { c.Rollout.StopIDs = []int{260, 10} }
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		set   func(c *config.Run)
+		note  string // empty: none
+		end   int32  // -1: none
+	}{
+		{"the tokenizer's", ends, nil, "stop ids: 300 (generation_config.json) ends nothing, as the model's vocabulary ends at 260; " +
+			"correct eos_token_id there, or list the others in rollout.stop_ids", 257},
+		{"a model of more", wide, nil, "", 300},
+		{"a model of less", narrow, nil, "stop ids: 300 (generation_config.json); 257 </s> (generation_config.json, eos_token of " +
+			"tokenizer_config.json) end nothing, as the model's vocabulary ends at 256; correct eos_token_id there", -1},
+		{"the user's", narrow, own, "stop ids: 260 <pad> (rollout.stop_ids) ends nothing, as the model's vocabulary ends at 256; " +
+			"correct rollout.stop_ids", 10},
+		{"all there", nil, nil, "", 257},
+	} {
+		p, err := prompterOf(t, prompttest.ModelFolder(t, false, tt.files), tt.set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Plan().StopNote; got != tt.note {
+			t.Errorf("%s: note %q", tt.name, got)
+		}
+		end, err := p.End()
+		if err != nil {
+			end = -1
+		}
+		if vocab := p.Vocabulary().EndIDs(); end != tt.end || end >= 0 && vocab[0] != end || len(vocab) != len(p.Stops) {
+			t.Errorf("%s: answers end with %d (%v), of %v", tt.name, end, err, vocab)
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ type StopID struct {
 	From  []string `json:"from"`  // the file and field that says so
 }
 
+// stopIDsKey is the source of the tokens that a configuration names.
+const stopIDsKey = "rollout.stop_ids"
+
 // turnEnd is the source of the token that ends a turn in a template.
 const turnEnd = "end of turn of the chat template"
 
@@ -41,9 +44,9 @@ func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, err
 	if own := c.Rollout.StopIDs; len(own) > 0 {
 		for _, id := range own {
 			if id >= tok.VocabSize() {
-				return nil, fmt.Errorf("rollout.stop_ids has %d, the vocabulary ends at %d", id, tok.VocabSize()-1)
+				return nil, fmt.Errorf("%s has %d, the vocabulary ends at %d", stopIDsKey, id, tok.VocabSize()-1)
 			}
-			add(int32(id), "rollout.stop_ids")
+			add(int32(id), stopIDsKey)
 		}
 	} else {
 		files := endSources(c, tok)
@@ -70,6 +73,43 @@ func stopIDs(c *config.Run, tok tokenizer.Tokenizer, t *template) ([]StopID, err
 		list[i].Token = tok.Token(list[i].ID)
 	}
 	return list, nil
+}
+
+// vocabulary is the number of ids that the sampler can draw.
+func (p *Prompter) vocabulary() int {
+	if p.vocab > 0 {
+		return p.vocab
+	}
+	return p.Tokenizer.VocabSize()
+}
+
+// IdleStops returns the stop ids that end nothing: the vocabulary ends before them.
+func (p *Prompter) IdleStops() (list []StopID) {
+	for _, s := range p.Stops {
+		if int(s.ID) >= p.vocabulary() {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// IdleStopsNote tells the user of IdleStops; empty for none.
+func (p *Prompter) IdleStopsNote() string {
+	list := p.IdleStops()
+	if len(list) == 0 {
+		return ""
+	}
+	end, key := "ends", "eos_token_id there"
+	if len(list) > 1 {
+		end = "end"
+	}
+	if slices.ContainsFunc(list, func(s StopID) bool { return slices.Contains(s.From, stopIDsKey) }) {
+		key = stopIDsKey
+	} else if len(list) < len(p.Stops) {
+		key += ", or list the others in " + stopIDsKey
+	}
+	return fmt.Sprintf("stop ids: %s %s nothing, as the model's vocabulary ends at %d; correct %s", StopText(list),
+		end, p.vocabulary()-1, key)
 }
 
 // turnEndID returns the first special token that the template writes after an answer.

@@ -117,7 +117,7 @@ func (x *execution) work(ctx context.Context, i int, row store.Stage,
 			return nil, err
 		}
 	}
-	if err := x.warnContamination(e, x.p.Stages[i]); err != nil {
+	if err := errors.Join(x.warnStops(e, kind), x.warnContamination(e, x.p.Stages[i])); err != nil {
 		return nil, err
 	}
 	if !kind.Facts().Shared() {

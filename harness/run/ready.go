@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"exp/experiments/ident"
 	"exp/experiments/quantity"
@@ -33,6 +34,14 @@ func (x *execution) readable(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	if err := x.tryReward(ctx, e, kind); err != nil {
+		return err
+	}
+	return x.tryScorer(ctx, e, i)
+}
+
+// tryReward has the reward score a row before a stage of the kind, if one that asks for rewards is to come.
+func (x *execution) tryReward(ctx context.Context, e *stage.Env, kind config.Stage) error {
 	role, asks := stage.RoleTrain, config.Train // the stage that asks for rewards
 	problems, ok := x.output(0, role)
 	if x.p.Config.Run.JudgesAlone() {
@@ -53,6 +62,30 @@ func (x *execution) readable(ctx context.Context, i int) error {
 		}
 	}
 	return stage.TryReward(ctx, e, stage.Inputs{role: problems})
+}
+
+// tryScorer has what scores the final evaluation score a row before stage i, unless that stage or an earlier one
+// scores.
+func (x *execution) tryScorer(ctx context.Context, e *stage.Env, i int) error {
+	next := slices.IndexFunc(x.p.Stages, func(s plan.Stage) bool {
+		return s.Kind == config.EvalScore && x.p.ScoredByModel(stage.SuiteOf(s.Label))
+	})
+	if until := x.Options.Until; next <= i || until != "" && config.EvalScore.After(until) {
+		return nil
+	}
+	e.Hooks.Warn = x.Watch.Warn
+	return stage.TryScorer(ctx, e, x.p.Stages[next].Label, func(role string) (ident.Digest, bool) {
+		return x.output(0, role)
+	})
+}
+
+// warnStops reports stop ids that end nothing, before the first stage that samples.
+func (x *execution) warnStops(e *stage.Env, kind config.Stage) error {
+	if x.stopsTold || kind != config.Train && kind != config.EvalGen && kind != config.PassRate {
+		return nil
+	}
+	x.stopsTold = true
+	return stage.WarnStops(e)
 }
 
 // warnContamination reports problems of evaluations that training has too, before training or, where that

@@ -390,3 +390,107 @@ func TestModelReward(t *testing.T) {
 		t.Errorf("the reward depends on %v", p.External.Reward)
 	}
 }
+
+// quickly are settings of a run that is soon at its final evaluation of four completions.
+var quickly = []string{"sft={steps: 1}", "train.steps=1", "eval.online.every_steps=0", "data.test.size=2", "eval.final={suites: [test], n: 2}"}
+
+// What scores the final evaluation scores a row before anything is sampled, and a broken one ends the run then. It is
+// not tried where the first stage to execute scores.
+func TestScorerTrial(t *testing.T) {
+	l := newLab(t)
+	dir := t.TempDir()
+	program, seen := filepath.Join(dir, "score.sh"), filepath.Join(dir, "seen")
+	write := func(answer string) {
+		t.Helper()
+		script := "#!/bin/sh\necho starting >&2\nwhile read row; do id=${row#*id\\\":\\\"}; id=${id%%\\\"*}; echo $id >> " + seen + "\n" + answer + "\ndone\n"
+		if err := os.WriteFile(program, []byte(script), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seed := int64(1)
+	try := func(sets ...string) (*quiet, error) {
+		q := &quiet{}
+		_, err := l.try(t.Context(), l.plan(seed, slices.Concat(quickly, sets)...), q)
+		return q, err
+	}
+	rows := func() int {
+		b, err := os.ReadFile(seen)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		return bytes.Count(b, []byte("\n"))
+	}
+	const broken = "a row was tried before sampling, and eval.final.scorer failed: "
+	command := "eval.final.scorer={kind: command, retries: 0, command: [sh, " + program + "]}"
+	refused := func(what string, q *quiet, err error, texts ...string) {
+		t.Helper()
+		var tried *stage.TrialError
+		if !errors.As(err, &tried) || tried.ExitCode() != 8 || tried.Hint() == "" || slices.ContainsFunc(q.started, func(s string) bool { return s != "prepare" }) {
+			t.Errorf("%s: %v, after %q", what, err, q.started)
+		}
+		for _, text := range append(texts, broken) {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v lacks %q", what, err, text)
+			}
+		}
+	}
+	write("echo no score today")
+	q, err := try(command)
+	refused("a broken program", q, err, "not a JSON answer", "command: sh "+program, "its standard error:\n    starting")
+	write(`echo "{\"id\": \"$id\", \"error\": \"no\"}"`)
+	before := rows()
+	q, err = try(command)
+	refused("a program that refuses", q, err, "no")
+	if n := rows() - before; n != 2 {
+		t.Errorf("%d rows were tried, of 2 problems", n)
+	}
+	q, err = try(command, "eval.final.max_not_graded=1")
+	if (err != nil && strings.Contains(err.Error(), broken)) || len(q.warnings) == 0 ||
+		!strings.Contains(q.warnings[0], "eval.final.scorer has no score for a trial answer to 2 problems: ") {
+		t.Errorf("no completion needs a score: %v, warned %q", err, q.warnings)
+	}
+
+	seed = 2 // nothing is sampled yet
+	reply := "I cannot say."
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if reply == "" {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, `{"choices": [{"message": {"content": %q}, "finish_reason": "stop"}]}`, reply)
+	}))
+	defer server.Close()
+	template := filepath.Join(dir, "judge.txt")
+	if err := os.WriteFile(template, []byte("Rate {response}."), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	judge := "eval.final.scorer={kind: judge, retries: 0, judge: {url: \"" + server.URL + "/v1\", model: m, template: " + template + "}}"
+	q, err = try(judge)
+	refused("a judge without a number", q, err, "judge: "+server.URL)
+	reply = ""
+	q, err = try(judge)
+	refused("a judge that fails", q, err, "500", "judge: "+server.URL)
+	reply = `{"score": 0.5}`
+	if _, err := try(judge); err != nil {
+		t.Errorf("a judge: %v", err)
+	}
+
+	// A working program is tried once, before a run that samples. Where completions are there, the first stage scores, and
+	// nothing is tried.
+	write(`echo "{\"id\": \"$id\", \"score\": 0.5}"`)
+	for _, run := range []struct {
+		seed   int64
+		rows   int
+		scored string
+	}{{2, 4 + 4, "all completions"}, {3, 1 + 4, "a row, and completions without the start's, which seed 2 has"}} {
+		seed, before = run.seed, rows()
+		if q, err = try(command); err != nil {
+			t.Fatal(err)
+		}
+		if n := rows() - before; n != run.rows {
+			t.Errorf("seed %d: %d rows, want %d of %s; cached %q, executed %q", run.seed, n, run.rows, run.scored, q.cached, q.started)
+		}
+	}
+}

@@ -105,7 +105,9 @@ type execution struct {
 	checked  bool          // the problems' prompts were checked
 	compared bool          // the evaluations' problems were compared with training's
 	stops    stopConditions
-	stopped  *StoppedError // a condition held
+
+	stopsTold bool          // warnStops has looked
+	stopped   *StoppedError // a condition held
 }
 
 // Execute finishes a run, or runs it up to Options.Until. If ctx is cancelled, it

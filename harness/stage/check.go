@@ -80,6 +80,18 @@ func CheckSuites(e *Env) error {
 	return nil
 }
 
+// WarnStops reports tokens that are to end completions and that the model cannot sample.
+func WarnStops(e *Env) error {
+	p, err := e.prompter()
+	if err != nil {
+		return err
+	}
+	if note := p.IdleStopsNote(); note != "" && e.leads() {
+		e.event("idle-stop-ids", "%s", note)
+	}
+	return nil
+}
+
 // WarnContamination reports problems of evaluations that the run trains on too, given the outputs of
 // prepare: of a label of an evaluation, or of all. Splits have no generated problems in common.
 func WarnContamination(e *Env, problems func(role string) (ident.Digest, bool), label string) error {

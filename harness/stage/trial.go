@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"exp/eval/task"
+	"exp/experiments/ident"
 	"exp/experiments/quantity"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/train/reward"
 	"exp/train/rollout"
 )
@@ -48,38 +50,109 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	if err != nil || len(problems) == 0 {
 		return err
 	}
+	t := trial{e: e, what: "the reward", before: "training", kind: kind, source: "the sandbox",
+		lenient: r.Reward.MaxNotGraded == 1}
+	if kind.source != nil {
+		t.source = kind.source(&r.Reward)
+	}
+	return t.run(ctx, &r.Reward, func(own *Env) (int, string, error) { return own.tryRows(ctx, problems) })
+}
+
+// TryScorer scores a completion of the first problem of an evaluation, of which problems has the run's own, by what
+// scores the final evaluation. A scorer that cannot do that ends the run before it samples, as a *TrialError.
+func TryScorer(ctx context.Context, e *Env, label string, problems func(role string) (ident.Digest, bool)) error {
+	s := e.run().Eval.Final.Scorer
+	if !s.Used() || s.Trained() { // it is still to be trained
+		return nil
+	}
+	list, err := e.firstProblems(label, problems)
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	own := *e
+	own.Config, own.scoring = &config.Resolved{Run: *e.run().ScoredBy()}, true
+	r := own.run()
+	t := trial{e: &own, what: strings.TrimSuffix(scorerBlock, "."), before: "sampling", kind: rewardKindOf(&r.Reward),
+		lenient: r.Eval.Final.MaxNotGraded == 1}
+	if t.source = "reward model: " + r.Reward.Weights; t.kind.source != nil {
+		t.source = t.kind.source(&r.Reward)
+	}
+	return t.run(ctx, &r.Reward, func(own *Env) (tried int, refused string, err error) {
+		scorer, err := own.newScorer(nil)
+		if err != nil {
+			return 0, "", err
+		}
+		defer func() { err = errors.Join(err, scorer.Close()) }()
+		return own.gradeRows(ctx, reward.NewAlone(scorer, 0, nil), list)
+	})
+}
+
+// firstProblems returns the first problems of an evaluation, as the policy is asked.
+func (e *Env) firstProblems(label string, problems func(role string) (ident.Digest, bool)) ([]rollout.Problem, error) {
+	in := Inputs{}
+	if s := e.suiteOf(label); s != nil {
+		in[RoleProblems] = s.Digest
+	}
+	for _, split := range dataset.Splits(e.run()) {
+		if d, ok := problems(split.Role); ok && string(split.Name) == SuiteOf(label) && len(in) == 0 {
+			in[RoleProblems] = d
+		}
+	}
+	if len(in) == 0 {
+		return nil, nil
+	}
+	list, err := e.suiteProblems(in, label)
+	if err != nil {
+		return nil, err
+	}
+	return e.rendered(list[:min(trialRows, len(list))], label)
+}
+
+// trial tries what scores completions.
+type trial struct {
+	e            *Env
+	what, before string // "the reward", "training"
+	kind         rewardKind
+	source       string // a line that identifies it
+	lenient      bool   // no completion needs a score
+}
+
+// run says whether rows have scores, by an error or a warning. rows is given an environment that keeps what a
+// program says.
+func (t *trial) run(ctx context.Context, r *config.Reward, rows func(own *Env) (tried int, refused string,
+	err error)) error {
 	var said []string
-	trial := *e
-	if !r.Reward.ByServer() { // a judge's warnings say why the trial takes long
-		trial.Hooks.Warn = func(text string) {
+	own := *t.e
+	if !r.ByServer() { // a judge's warnings say why the trial takes long
+		own.Hooks.Warn = func(text string) {
 			if line := strings.TrimPrefix(text, "reward: "); !slices.Contains(said, line) { // retries repeat it
 				said = append(said, line)
 			}
 		}
 	}
-	waits := time.AfterFunc(trialPatience(&r.Reward), func() {
-		source := "the sandbox"
-		if kind.source != nil {
-			source = kind.source(&r.Reward)
-		}
-		e.warn("the reward has not answered yet to the row that is tried before training: %s", source)
+	waits := time.AfterFunc(trialPatience(r), func() {
+		t.e.warn("%s has not answered yet to the row that is tried before %s: %s", t.what, t.before, t.source)
 	})
-	tried, refused, err := trial.tryRows(ctx, problems)
+	tried, refused, err := rows(&own)
 	waits.Stop()
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil && refused == "":
 		return nil
-	case err == nil && r.Reward.MaxNotGraded == 1:
-		e.warn("the reward has no score for a trial answer to %s: %s", quantity.Plural(tried, "problem"), refused)
+	case err == nil && t.lenient:
+		t.e.warn("%s has no score for a trial answer to %s: %s", t.what, quantity.Plural(tried, "problem"), refused)
 		return nil
 	case err == nil:
 		err = errors.New(refused)
 	}
-	failed := &TrialError{Said: said[max(0, len(said)-trialSaid):], Err: err, advice: "exp doctor checks the sandbox"}
-	if kind.source != nil && !errors.As(err, new(*verdictError)) {
-		failed.Source, failed.advice = kind.source(&r.Reward), kind.hint
+	failed := &TrialError{What: t.what, Before: t.before, Said: said[max(0, len(said)-trialSaid):], Err: err,
+		advice: "exp doctor checks the sandbox"}
+	switch {
+	case t.e.scoring:
+		failed.Source, failed.advice = t.source, strings.ReplaceAll(t.kind.hint, rewardBlock, scorerBlock)
+	case t.kind.source != nil && !errors.As(err, new(*verdictError)):
+		failed.Source, failed.advice = t.source, t.kind.hint
 	}
 	return failed
 }
@@ -164,8 +237,10 @@ func (e *Env) trialAnswer(p *rollout.Problem) string {
 	return "```python\nprint(1)\n```"
 }
 
-// TrialError reports a reward that could not score a row before training.
+// TrialError reports a reward, or a scorer, that could not score a row before any work.
 type TrialError struct {
+	What, Before string // "the reward", "training"
+
 	Source string   // what scores, such as "judge: http://127.0.0.1:8000/v1"; "" for the sandbox
 	Said   []string // the program's last lines on standard error
 	Err    error
@@ -173,7 +248,7 @@ type TrialError struct {
 }
 
 func (e *TrialError) Error() string {
-	text := fmt.Sprintf("a row was tried before training, and the reward failed: %v", e.Err)
+	text := fmt.Sprintf("a row was tried before %s, and %s failed: %v", e.Before, e.What, e.Err)
 	if e.Source != "" {
 		text += "\n  " + e.Source
 	}

@@ -60,10 +60,7 @@ func (c *comparison) compareSettings() error {
 		return cmp.Compare(slices.Index(order, a.Class), slices.Index(order, b.Class))
 	})
 	out := &c.result.Comparability
-	*out = Comparability{OK: true, Differences: d.list, Vary: d.vary, Allow: []string{}, Excluded: []Excluded{}}
-	for _, s := range c.arms {
-		out.Excluded = append(out.Excluded, s.excluded...)
-	}
+	*out = Comparability{OK: true, Differences: d.list, Vary: d.vary, Allow: []string{}, Excluded: c.excluded()}
 	for i := range d.list {
 		diff := &d.list[i]
 		if diff.Waived {
@@ -82,6 +79,15 @@ func (c *comparison) compareSettings() error {
 		return &NotComparableError{Arms: c.result.Arms, Comparability: *out}
 	}
 	return nil
+}
+
+// excluded lists the runs that do not count.
+func (c *comparison) excluded() []Excluded {
+	list := []Excluded{}
+	for _, s := range c.arms {
+		list = append(list, s.excluded...)
+	}
+	return list
 }
 
 // commonVary returns the globs of keys that may vary: those in every run's compare.vary,

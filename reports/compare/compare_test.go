@@ -341,6 +341,13 @@ func TestExcluded(t *testing.T) {
 	}
 	slices.Sort(reasons)
 	want := []string{"a replay of run " + a[4].RID.Short(), "interrupted at step 0 of 4", "without a final evaluation"}
+	other := plainRun("ppo", "ppo", 0, answers(1, 1, 0, 0)...)
+	other.xid, other.config = "other", map[string]string{"train.optim.lr": "0.002"}
+	_, err = f.compareRuns(Options{}, a, []store.Run{f.put(other)})
+	var refused *NotComparableError
+	if !errors.As(err, &refused) || len(refused.Comparability.Excluded) != len(want) {
+		t.Errorf("a refusal leaves out other runs: %v", err)
+	}
 	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("excluded (-want +got):\n%s", diff)
 	}

@@ -95,30 +95,8 @@ func interval(iv stat.Interval, ok bool, kind IntervalKind) *Interval {
 // cut limits an interval to the values that a mean of the unit can take.
 func (iv *Interval) cut(unit string) {
 	if iv != nil {
-		iv.Lo, iv.Hi = cut(unit, iv.Lo, iv.Hi)
+		iv.Lo, iv.Hi = metric.Cut(unit, iv.Lo, iv.Hi)
 	}
-}
-
-// cut limits lo and hi to the values that a mean of the unit can take; only rewards can be negative.
-func cut(unit string, lo, hi float64) (float64, float64) {
-	switch unit {
-	case metric.Reward:
-		return lo, hi
-	case metric.Share:
-		hi = min(1, hi)
-	case metric.Points:
-		return max(1, lo), min(5, hi)
-	}
-	return max(0, lo), hi
-}
-
-// Cut limits a recorded interval of an evaluation metric's mean, as a comparison does. A metric that is not
-// known may have any value.
-func Cut(name string, lo, hi float64) (float64, float64) {
-	if m, known := metric.Find(name); known {
-		return cut(m.Unit, lo, hi)
-	}
-	return lo, hi
 }
 
 func (c *comparison) seedValues(arm int, values []float64) []SeedValue {

@@ -64,7 +64,8 @@ func (c *comparison) chooseSuites() error {
 		slices.Sort(own)
 		return strings.Join(slices.Compact(own), ", ")
 	})
-	return &NotComparableError{Arms: c.result.Arms, Comparability: Comparability{Differences: d.list}}
+	return &NotComparableError{Arms: c.result.Arms, Comparability: Comparability{Differences: d.list,
+		Excluded: c.excluded()}}
 }
 
 // checkSuites refuses names of suites without a score of any run.

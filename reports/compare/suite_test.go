@@ -89,10 +89,16 @@ func TestNoCommonSuite(t *testing.T) {
 	f := newFixture(t)
 	a := []store.Run{f.put(on(plainRun("flow", "flowrl", 0), map[string][]int{"test": {2, 1}}))}
 	b := []store.Run{f.put(on(plainRun("ppo", "ppo", 0), map[string][]int{"val": {1, 1}}))}
+	stopped := plainRun("flow", "flowrl", 1)
+	stopped.status = store.Interrupted
+	a = append(a, f.put(stopped))
 	_, err := f.compareRuns(Options{}, a, b)
 	var refused *NotComparableError
 	if !errors.As(err, &refused) || len(refused.Comparability.Differences) != 1 {
 		t.Fatalf("error %v", err)
+	}
+	if x := refused.Comparability.Excluded; len(x) != 1 || x[0].Seed != 1 || x[0].Arm != 0 || x[0].Reason != "interrupted at step 0 of 4" {
+		t.Errorf("left out: %+v", x)
 	}
 	if d := refused.Comparability.Differences[0]; d.Key != "suites" || d.Values[0] != "countdown/test" || d.Values[1] != "countdown/val" {
 		t.Errorf("difference %+v", d)

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,7 @@ type refusedBody struct {
 	Text   string
 	Arms   []string
 	Rows   []differenceRow
+	Left   []string // arms and runs that do not count, and why
 	Curves string
 }
 
@@ -77,7 +79,7 @@ func (s *Server) comparePage(ctx context.Context, r *http.Request) (page, error)
 	in, err := s.input(ctx, q)
 	var refused *compare.NotComparableError
 	if errors.As(err, &refused) {
-		p.Use, p.Body = "refused", refusal(refused, q)
+		p.Use, p.Body = "refused", refusal(refused, q, in.Left)
 		return p, nil
 	}
 	if err != nil {
@@ -121,9 +123,13 @@ func compareCommand(q url.Values) string {
 	return line
 }
 
-// refusal shows what differs between arms that cannot be compared.
-func refusal(e *compare.NotComparableError, q url.Values) refusedBody {
-	b := refusedBody{Curves: href("/curves", only(q, "sel", "by", "vs"))}
+// refusal shows what differs between arms that cannot be compared, and which were left out.
+func refusal(e *compare.NotComparableError, q url.Values, left []string) refusedBody {
+	b := refusedBody{Left: slices.Clone(left), Curves: href("/curves", only(q, "sel", "by", "vs"))}
+	for _, x := range e.Comparability.Excluded {
+		b.Left = append(b.Left, fmt.Sprintf("run %.8s (%s, seed %d): %s", x.RID, e.Arms[x.Arm].Label, x.Seed,
+			x.Reason))
+	}
 	for _, a := range e.Arms {
 		b.Arms = append(b.Arms, a.Label)
 	}
@@ -162,7 +168,7 @@ func (s *Server) sendReport(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.As(err, &refused):
 		s.answer(w, r, page{Title: "Report", Section: "compare", Use: "refused",
-			Body: refusal(refused, r.URL.Query())})
+			Body: refusal(refused, r.URL.Query(), nil)})
 		return
 	case err != nil:
 		s.answer(w, r, explain(r.Context(), err))

@@ -180,8 +180,13 @@ func TestRefusal(t *testing.T) {
 	e := &compare.NotComparableError{Arms: make([]compare.ArmResult, 2), Comparability: compare.Comparability{Differences: []compare.Difference{
 		{Key: "train.steps", Class: compare.Controlled, Values: []string{"1", "2"}},
 		{Key: "rollout.n", Class: compare.Controlled, Values: []string{"4", "8"}, Waived: true},
-		{Key: "algo.kind", Class: compare.Treatment, Values: []string{"ppo", "grpo"}}}}}
-	b := refusal(e, url.Values{"sel": {"a", "b"}, "allow": {"rollout.n"}})
+		{Key: "algo.kind", Class: compare.Treatment, Values: []string{"ppo", "grpo"}}},
+		Excluded: []compare.Excluded{{Run: compare.Run{RID: "0123456789ab", Seed: 3}, Arm: 1, Reason: "stopped at step 1 of 2"}}}}
+	e.Arms[1].Label = "grpo"
+	b := refusal(e, url.Values{"sel": {"a", "b"}, "allow": {"rollout.n"}}, []string{"ppo, which has no finished run"})
+	if want := []string{"ppo, which has no finished run", "run 01234567 (grpo, seed 3): stopped at step 1 of 2"}; !slices.Equal(b.Left, want) {
+		t.Errorf("left out: %q", b.Left)
+	}
 	if len(b.Rows) != 3 || b.Rows[0].Key != "train.steps" || b.Rows[0].Allow != "/compare?allow=rollout.n&allow=train.steps&sel=a&sel=b" ||
 		b.Rows[1].Allow != "" || b.Rows[2].Allow != "" || b.Text != "They differ in train.steps" {
 		t.Errorf("%+v", b)

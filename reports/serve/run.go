@@ -313,7 +313,7 @@ func scoreText(name string, v *recorded.Score) (value, interval string) {
 
 // intervalText is the interval of a metric's mean: "[0.125, 0.250]".
 func intervalText(name string, lo, hi float64) string {
-	lo, hi = compare.Cut(name, lo, hi)
+	lo, hi = metric.CutOf(name, lo, hi)
 	return quantity.Typeset("[" + quantity.Fixed(lo, 3) + ", " + quantity.Fixed(hi, 3) + "]")
 }
 
