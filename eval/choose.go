@@ -25,23 +25,7 @@ type Option struct {
 // scored options now and then; it may be nil.
 func Choose(ctx context.Context, scorer Scorer, problems []rollout.Problem, options [][]Option,
 	done func(int)) ([]Sample, error) {
-	type place struct{ question, option int }
-	var list []rollout.Question
-	at := make([][]place, len(problems)) // of each problem's options in list
-	for i := range problems {
-		first := len(list)
-		for _, o := range options[i] { // a token that spans both may give an option a prompt of its own
-			same := func(q rollout.Question) bool { return slices.Equal(q.Prompt, o.Prompt) }
-			k := slices.IndexFunc(list[first:], same)
-			if k < 0 {
-				k = len(list) - first
-				list = append(list, rollout.Question{Prompt: o.Prompt})
-			}
-			q := &list[first+k]
-			at[i] = append(at[i], place{first + k, len(q.Options)})
-			q.Options = append(q.Options, o.Tokens)
-		}
-	}
+	list, at := questions(options)
 	scored, err := scorer.Score(ctx, list, done)
 	if err != nil {
 		return nil, err
@@ -58,4 +42,33 @@ func Choose(ctx context.Context, scorer Scorer, problems []rollout.Problem, opti
 		samples[i] = Sample{ProblemID: p.ID, Completion: c}
 	}
 	return samples, nil
+}
+
+// Questions returns the questions that Choose asks a scorer about each problem's options.
+func Questions(options [][]Option) []rollout.Question {
+	list, _ := questions(options)
+	return list
+}
+
+// place is where an option is in a list of questions.
+type place struct{ question, option int }
+
+// questions returns the questions, and each problem's options in them.
+func questions(options [][]Option) (list []rollout.Question, at [][]place) {
+	at = make([][]place, len(options))
+	for i := range options {
+		first := len(list)
+		for _, o := range options[i] { // a token that spans both may give an option a prompt of its own
+			same := func(q rollout.Question) bool { return slices.Equal(q.Prompt, o.Prompt) }
+			k := slices.IndexFunc(list[first:], same)
+			if k < 0 {
+				k = len(list) - first
+				list = append(list, rollout.Question{Prompt: o.Prompt})
+			}
+			q := &list[first+k]
+			at[i] = append(at[i], place{first + k, len(q.Options)})
+			q.Options = append(q.Options, o.Tokens)
+		}
+	}
+	return list, at
 }

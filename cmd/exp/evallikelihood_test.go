@@ -2,9 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"exp/kernels"
 )
 
 // exp eval compares likelihoods of options, as the suite's definition or a flag says, with examples; the scores are
@@ -123,4 +126,56 @@ func TestEvalLikelihood(t *testing.T) {
 	eval("--suite", "arc", "--shots", "2").refuses(t, 2, "only 1 example of source")
 	eval("--suite", "sums", "--grader", "likelihood").refuses(t, 2, "answers are sampled, and the grader likelihood compares")
 	eval("--suite", "arc", "--description", strings.Repeat("x", 150)).refuses(t, 2, "the model has 160")
+}
+
+// The plan of an evaluation knows how long a benchmark's prompts and options are.
+func TestPlanOfSuites(t *testing.T) {
+	dir := t.TempDir()
+	model, many := filepath.Join(dir, "bytes"), filepath.Join(dir, "many.jsonl")
+	writeByteModel(t, model, 160, "")
+	var rows []string
+	for i := range 40 { // prompts of 47 bytes, which share none of three pages, and options of 2 and 20
+		rows = append(rows, fmt.Sprintf(`{"question":"%02d%s","choices":["b","%s"],"answer":0}`, i, strings.Repeat("x", 45), strings.Repeat("c", 19)))
+	}
+	writeRows(t, many, rows...)
+	run := func(args ...string) ended {
+		return call{}.run(append(args, "--store", filepath.Join(dir, "store"))...)
+	}
+	run("suite", "add", many).succeeds(t)
+	planned := func(args ...string) (cache, touched float64) {
+		t.Helper()
+		var page struct {
+			Data []struct {
+				Estimate struct {
+					Memory []struct {
+						Name      string
+						Bytes     float64
+						Untouched float64 `json:"untouched_bytes"`
+					}
+				}
+			}
+		}
+		e := run(append([]string{"eval", model, "--suite", "many", "--dry-run", "--json"}, args...)...)
+		e.succeeds(t)
+		if err := json.Unmarshal([]byte(e.stdout), &page); err != nil || len(page.Data) != 1 {
+			t.Fatal(err, e.stdout)
+		}
+		for _, p := range page.Data[0].Estimate.Memory {
+			if p.Name == string(kernels.CacheRoom) {
+				return p.Bytes, p.Bytes - p.Untouched
+			}
+		}
+		t.Fatal(e.stdout)
+		return
+	}
+	const page = 16 * 256 // bytes
+	if cache, touched := planned("--likelihood", "option"); cache != touched || cache != page*(40*(3+1+3)+1) {
+		t.Errorf("options: a cache of %v pages, of which %v are touched", cache/page, touched/page)
+	}
+	if cache, touched := planned("--n", "2", "--max-new-tokens", "8"); cache <= touched || touched != page*(40*(5+2*2)+1) { // prompts show the options
+		t.Errorf("completions: a cache of %v pages, of which %v are touched", cache/page, touched/page)
+	}
+	if cache, touched := planned("--likelihood", "option", "--set", "rollout.cache_tokens=800"); cache != touched || cache != page*50 {
+		t.Errorf("a cache of 800 tokens: %v pages, of which %v are touched", cache/page, touched/page)
+	}
 }

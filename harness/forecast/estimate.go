@@ -182,7 +182,7 @@ func (r Run) Estimate() (Estimate, error) {
 		e.takeSamplers(ranks-w.Ranks, planLike(p, config.Train, c, arch, longest, others),
 			engineOf(config.Train, c, arch, longest, others))
 	}
-	completions := e.Completions
+	completions := max(e.Completions, e.Sampled)
 	if c.Data.PassRate.Samples > 0 {
 		rates := planLike(p, config.PassRate, c, arch, longest, raters(c, ranks))
 		e.Rating = ratingOf(c, arch, longest, ranks, rates, e.rates)

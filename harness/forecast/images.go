@@ -19,6 +19,9 @@ const (
 	imagePart  = "activations of an image"
 )
 
+// towerParts lists them.
+func towerParts() []string { return []string{towerPart, towersPart, adaptPart, imagePart} }
+
 // Show corrects the plan of a run by what its data shows, which prompts say: work and activations of stages whose
 // examples lie in files follow their lengths, stages whose data shows no image load no tower, and the others keep
 // features of images in the machine's memory and compute them in some time. Placements do not change: they are the
@@ -194,7 +197,7 @@ func withTower(c *config.Run, a *model.Adapters, list []Part, data ...*prompt.Im
 	list = slices.Clone(list)
 	if most == 0 {
 		return slices.DeleteFunc(list, func(p Part) bool {
-			return slices.Contains([]string{towerPart, towersPart, adaptPart, imagePart}, p.Name)
+			return slices.Contains(towerParts(), p.Name)
 		})
 	}
 	learns := slices.ContainsFunc(list, func(p Part) bool { return p.Name == towersPart })

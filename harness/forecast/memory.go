@@ -34,7 +34,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		tower.addTower(kind, c, arch, longest, w)
 	}
 	if kind == config.EvalGen {
-		return append(evalMemory(c, arch, longest, at), tower...), nil
+		return append(evalMemory(c, arch, longest, at, nil), tower...), nil
 	}
 	if kind == config.PassRate {
 		return append(ratingMemory(c, arch, longest, w, at), tower...), nil
@@ -76,7 +76,8 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	parts.reach(c, arch, heads, limit, operand, w)
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
-	scratch := scratchBytes(kind, c, arch, engine, limit.scratch(), longest, w)
+	output := w.Learns && heads.LM && heads.Adapters == nil
+	scratch := workspace{kind, c, arch, engine, limit.scratch(), longest, w, output, restricts(kind, c)}.bytes()
 	if kind == config.Train && w.Samples {
 		if rows = engine.Rows(); w.Copies() {
 			scratch += tensor.SampleRoomBytes(arch, rows, w.Rollout, operand)
@@ -110,8 +111,9 @@ func mayShowImages(kind config.Stage, c *config.Run) bool {
 	return kind != config.RewardModel
 }
 
-// evalMemory returns the parts of the memory of sampling for an evaluation.
-func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placement) []Part {
+// evalMemory returns the parts of the memory of sampling for an evaluation: of a benchmark with such needs, or, if
+// that is nil, of any problems.
+func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placement, needs *stage.SuiteNeeds) []Part {
 	var parts parts
 	operand := stage.Operand(c)
 	heads := model.Heads{LM: true}
@@ -122,10 +124,19 @@ func evalMemory(c *config.Run, arch model.Config, longest int, at stage.Placemen
 	}
 	w := stage.Everyone(c, 1)
 	engine := engineOf(config.EvalGen, c, arch, longest, w)
+	changed := restricts(config.EvalGen, c)
+	if needs != nil {
+		engine, changed = needs.Engine, needs.Scored || changed
+		longest = engine.MaxTokens
+		if engine.CacheTokens > 0 {
+			at.CacheTokens = engine.CacheTokens
+		}
+	}
 	parts.addEngine(engine, at, arch, heads, operand, 1)
-	parts.sharePrompts(c, engine, at, arch, heads, operand)
+	parts.sharePrompts(c, engine, at, arch, heads, operand, needs)
 	step := model.Capacity{Tokens: engine.MaxSequences}
-	parts.add(string(kernels.ScratchRoom), scratchBytes(config.EvalGen, c, arch, engine, step, longest, w))
+	room := workspace{config.EvalGen, c, arch, engine, step, longest, w, false, changed}
+	parts.add(string(kernels.ScratchRoom), room.bytes())
 	if c.JudgesAlone() && (c.Reward.HasModel() || c.Reward.Trained()) { // which scores when the rest is freed
 		held, room := rewardBytes(c, arch)
 		parts.add("reward model beyond the policy", max(0, held+room-int(sumParts(parts))))
@@ -152,7 +163,7 @@ func rewardBytes(c *config.Run, arch model.Config) (held, scratch int) {
 	if err != nil {
 		return 0, 0
 	}
-	for _, p := range evalMemory(own, judge, longestOf(config.EvalGen, own, judge), stage.Placement{}) {
+	for _, p := range evalMemory(own, judge, longestOf(config.EvalGen, own, judge), stage.Placement{}, nil) {
 		if p.Name == string(kernels.ScratchRoom) {
 			scratch += int(p.Bytes)
 		} else {

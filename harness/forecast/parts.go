@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"cmp"
 	"strings"
 
 	"exp/harness/config"
@@ -48,17 +49,24 @@ func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Con
 }
 
 // sharePrompts sets how much of a CPU's cache an evaluation does not touch, since the completions of a problem share
-// its prompt.
+// its prompt, and since it knows how long the prompts of a benchmark are.
 func (p parts) sharePrompts(c *config.Run, o generate.Options, at stage.Placement, arch model.Config, h model.Heads,
-	operand kernels.DType) {
+	operand kernels.DType, needs *stage.SuiteNeeds) {
 	n := c.Eval.Final.N
-	if device.UsesGPU(c) || at.CacheTokens > 0 || n < 2 {
-		return
-	}
+	o.CacheTokens = at.CacheTokens
 	all, _ := o.Bytes(arch, h, operand, 1)
-	fresh := min(c.Eval.Final.MaxNewTokens, o.MaxTokens)
-	o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh,
-		New: fresh}}
+	switch {
+	case device.UsesGPU(c):
+		return
+	case needs != nil:
+		o.CacheTokens = min(needs.Held, cmp.Or(at.CacheTokens, needs.Held))
+	case at.CacheTokens > 0 || n < 2:
+		return
+	default:
+		fresh := min(c.Eval.Final.MaxNewTokens, o.MaxTokens)
+		o.Calls = []generate.Call{{Requests: (o.MaxSequences+n-1)/n + 1, Samples: n, Prompt: o.MaxTokens - fresh,
+			New: fresh}}
+	}
 	touched, _ := o.Bytes(arch, h, operand, 1)
 	for i := range p {
 		if p[i].Name == string(kernels.CacheRoom) {

@@ -67,7 +67,8 @@ func ratingMemory(c *config.Run, arch model.Config, longest int, w stage.Crew, a
 	engine := engineOf(config.PassRate, c, arch, longest, w)
 	parts.addEngine(engine, at, arch, heads, operand, w.Tensor)
 	step := model.Capacity{Tokens: engine.MaxSequences}
-	scratch := scratchBytes(config.PassRate, c, arch, engine, step, longest, w) +
+	changed := restricts(config.PassRate, c)
+	scratch := workspace{config.PassRate, c, arch, engine, step, longest, w, false, changed}.bytes() +
 		tensor.RoomBytes(arch, 0, engine.Rows(), w.Tensor, operand, copies, false)
 	judging := 0
 	if c.JudgesAlone() && (c.Reward.HasModel() || c.Reward.Trained()) {

@@ -3,10 +3,14 @@ package forecast
 import (
 	"os"
 	"path/filepath"
+	"unsafe"
 
+	"exp/eval/task"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/harness/stage"
 	"exp/train/model"
+	"exp/train/rollout"
 )
 
 const (
@@ -28,10 +32,11 @@ func HeapRoom(c *config.Run) int64 {
 }
 
 // programBytes returns the memory that the process needs on top of the device's, whose arrays take so much, for
-// sequences of at most longest tokens and steps of so many completions. While it computes that is 22 MiB of code
-// and tables, 8 of libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice its
-// generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with their
-// log-probs and verdicts, and what a teacher says of them. At its start, before it has arrays, it reads all of its
+// sequences of at most longest tokens and steps that sample so many completions. While it computes that is 22 MiB of
+// code and tables, 8 of libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice
+// its generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with
+// their log-probs and verdicts, and what a teacher says of them; completions that a filter drops are recorded, too.
+// What else a run that learns keeps grows the heap by 5 MiB. At its start, before it has arrays, it reads all of its
 // own file and stores the sources in it, which takes more. Linux may map 25 MiB more of a program that was just
 // linked, pages that it takes back when it needs them. A published tokenizer adds about three times its file size,
 // usually half of it garbage.
@@ -40,6 +45,7 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 		large     = 56 << 20 // with a large model, whose heap has no room
 		computing = 30 << 20
 		starting  = 84 << 20
+		learning  = 5 << 20
 	)
 	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1200 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {
@@ -57,9 +63,38 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 		return large + more
 	}
 	more += room
-	each := 128 + 6*longest + c.Task.ProblemBytes() // texts, tokens and their headers
-	more += int64(c.GeneratedProblems("train")) * int64(each)
-	return max(computing, starting-arrays) + more
+	more += int64(c.GeneratedProblems("train")) * problemBytes(c, longest)
+	kept := int64(0)
+	if c.Train.Steps > 0 || c.LearnsFirst() {
+		kept = learning
+	}
+	return max(computing+kept, starting-arrays) + more
+}
+
+// problemBytes returns what a generated training problem takes of Go's heap, half of it garbage: on average of some
+// that the run's task makes, or, of several tasks, at most.
+func problemBytes(c *config.Run, longest int) int64 {
+	const some = 16
+	t, err := task.New(dataset.TaskConfig(c))
+	if err == nil && c.Task.Kind != config.MixedTask {
+		if list, err := t.Generate(task.Train, some, 0); err == nil && len(list) > 0 {
+			return 2 * heldBytes(list) / int64(len(list))
+		}
+	}
+	return int64(128 + 6*longest + c.Task.ProblemBytes()) // texts, tokens and their headers
+}
+
+// heldBytes returns the memory of problems. An array's room in the heap is some larger than the array.
+func heldBytes(list []rollout.Problem) (sum int64) {
+	const header = 8
+	for i := range list {
+		p := &list[i]
+		for _, n := range []int{len(p.ID), len(p.Prompt), len(p.Answer), len(p.Target), len(p.Cluster), len(p.Data)} {
+			sum += int64(n + header)
+		}
+		sum += int64(unsafe.Sizeof(*p))
+	}
+	return sum
 }
 
 // parameters counts the parameters of a folder's model; 0 if its configuration cannot be read.

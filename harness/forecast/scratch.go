@@ -11,63 +11,85 @@ import (
 	"runtime"
 )
 
-// scratchBytes returns what the backend allocates for its own operations (on a GPU: gpuScratch).
+// workspace is what the memory of a backend's own operations depends on.
+type workspace struct {
+	kind    config.Stage
+	c       *config.Run
+	arch    model.Config
+	engine  generate.Options
+	batch   model.Capacity // the largest micro-batch
+	longest int            // tokens of a sequence
+	crew    stage.Crew
+	output  bool // the output layer learns
+	changed bool // draws are among some of the tokens only, or from changed logits
+}
+
+// bytes returns what the backend allocates for its own operations (on a GPU: gpuScratch).
 //
 // On the CPU each thread has the largest of: packed rows of the widest input (MatMul,
 // MatMulDW); a chunk of logits that fits in cache (LogProb); a sequence's keys and values
 // (AttentionBackward); a row's scores against the cache (PagedAttention). All threads
 // share the logit gradients of a few blocks of rows (LogProbBackward), and the logits
-// of a sampling step, in float32 only if it restricts the choice of tokens. batch is
-// the largest micro-batch, longest the length of a sequence.
-func scratchBytes(kind config.Stage, c *config.Run, arch model.Config, engine generate.Options, batch model.Capacity,
-	longest int, w stage.Crew) int {
+// of a sampling step, in float32 only if draws are changed.
+func (x workspace) bytes() int {
+	c, arch, engine, batch := x.c, x.arch, x.engine, x.batch
 	tokens := batch.Tokens
 	if device.UsesGPU(c) {
-		return gpuScratch(c, arch, engine, batch, w)
+		return gpuScratch(c, arch, engine, batch, x.crew)
 	}
-	const together = 1 << 22 // logit gradients kept at a time
 	threads := c.Compute.Threads
 	if threads == 0 {
-		threads = max(1, runtime.NumCPU()/w.All)
+		threads = max(1, runtime.NumCPU()/x.crew.All)
 	}
-	operand, V := stage.Operand(c), arch.Vocab
 	perThread := floatScratch
-	if operand == kernels.BF16 {
+	if stage.Operand(c) == kernels.BF16 {
 		perThread = tileScratch
-	}
-	gradients := min(max(kernels.BlockRows, together/V), tokens) * V * operand.Size()
-	restricted := restricts(kind, c)
-	logits := engine.Draws() * V
-	if operand == kernels.BF16 {
-		logits = min(engine.Draws(), max(32, together/V)) * V
-	}
-	if restricted {
-		logits *= 2 // and their exponentials
-	}
-	if kind == config.Train && c.Algo.Distill.TopK > 0 { // all logits of some rows, to choose from
-		top := 2 * min(max(32, together/V), tokens) * V
-		if operand == kernels.F32 {
-			gradients = max(gradients, 4*top)
-		}
-		logits = max(logits, top)
-	}
-	if operand == kernels.F32 {
-		if restricted {
-			gradients = max(gradients, 4*logits) // one buffer serves both
-		}
-		logits = 0
 	}
 	scratch := 0
 	for _, c := range arch.Kinds() {
-		scratch = max(scratch, perThread(engine, c, (tokens+threads-1)/threads, longest))
+		scratch = max(scratch, perThread(engine, c, (tokens+threads-1)/threads, x.longest))
 	}
 	if arch.Recurrent() {
-		scratch = max(scratch, deltaScratch(arch, tokens, min(longest, tokens)))
+		scratch = max(scratch, deltaScratch(arch, tokens, min(x.longest, tokens)))
 		if blocks := tokens/kernels.BlockRows + batch.Sequences; arch.Delta.Scan { // GroupedNormBackward
 			scratch = max(scratch, (blocks*arch.Delta.Out()+threads-1)/threads)
 		}
 	}
-	return 4*threads*scratch + gradients + 4*logits
+	return 4*threads*scratch + x.logitBytes()
+}
+
+// logitBytes returns the memory of logits and of their gradients.
+func (x workspace) logitBytes() int {
+	const (
+		together = 1 << 22 // gradients of logits kept at a time
+		products = 1 << 24 // logits that a product computes at a time
+		cached   = 352 << 10
+		tile     = 14 // rows of a register tile
+	)
+	V, tokens, draws := x.arch.Vocab, x.batch.Tokens, x.engine.Draws()
+	top := 0 // all logits of some rows, to choose from
+	if x.kind == config.Train && x.c.Algo.Distill.TopK > 0 {
+		top = 2 * min(max(32, together/V), tokens) * V
+	}
+	many := 1
+	if x.changed {
+		many = 2 // and their exponentials
+	}
+	gradients := 0
+	if x.output {
+		gradients = min(max(kernels.BlockRows, together/V), tokens) * V
+	}
+	if stage.Operand(x.c) == kernels.BF16 {
+		return kernels.BF16.Size()*gradients + 4*max(many*min(draws, max(32, together/V))*V, top)
+	}
+	logits := 0 // one buffer serves all
+	switch {
+	case V*tile > cached: // of so many tokens, a product of its own computes the logits
+		logits = max(many*min(draws, max(tile, products/V)), min(tokens, max(tile, products/V))) * V
+	case x.changed:
+		logits = many * draws * V
+	}
+	return 4 * max(gradients, logits, top)
 }
 
 // restricts reports whether a stage samples from some of the tokens only, or changes their logits.

@@ -106,7 +106,8 @@ func teacherRooms(kind config.Stage, c *config.Run, arch model.Config, limit cap
 		}
 		made = append(made, x.arch)
 		activations += x.arch.WorkspaceBytes(model.Heads{LM: true}, limit.scored, model.KeepNothing, operand, w.Tensor)
-		scratch = max(scratch, scratchBytes(config.Train, c, x.arch, none, limit.scored, longest, w)+
+		scratch = max(scratch, workspace{config.Train, c, x.arch, none, limit.scored, longest, w, false,
+			restricts(config.Train, c)}.bytes()+
 			tensor.RoomBytes(x.arch, limit.tokens, 0, w.Tensor, operand, copiesOf(c), false))
 	}
 	return activations, scratch

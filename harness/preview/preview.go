@@ -110,9 +110,13 @@ func (m *Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, 
 		return out, err
 	}
 	if m.DB != nil { // suites lie in the store
-		e := stage.Env{Config: r, Blobs: m.DB.Blobs, Suites: suites, Prompter: p.External.Prompter}
+		e := stage.Env{Config: r, Blobs: m.DB.Blobs, Suites: suites, Prompter: p.External.Prompter,
+			Placement: stage.Placement{CacheTokens: c.Rollout.CacheTokens}}
 		if err := stage.CheckSuites(&e); err != nil {
 			return out, err
+		}
+		if arch, err := forecast.Architecture(c); err == nil && out.Estimate != nil {
+			out.Estimate.ShowSuites(c, stage.NeedsOfSuites(&e, arch))
 		}
 	}
 	return out, out.addPlan(ctx, m.DB, p)

@@ -13,6 +13,7 @@ import (
 	"exp/harness/config"
 	"exp/harness/prompt"
 	"exp/train/generate"
+	"exp/train/model"
 	"exp/train/rl"
 	"exp/train/rollout"
 )
@@ -50,25 +51,18 @@ func (e *Env) chooseSuite(ctx context.Context, s *openedSuite) (*Outcome, error)
 // choose compares the options of some of a suite's problems.
 func (e *Env) choose(ctx context.Context, s *openedSuite, problems []rollout.Problem) ([]eval.Sample, error) {
 	options, all := make([][]eval.Option, len(problems)), 0
-	call := generate.Call{Prompt: 1, New: 1}
 	for i := range problems {
-		p := &problems[i]
 		var err error
-		if options[i], err = continued(s.prompts, p, s.asking); err != nil {
-			return nil, fmt.Errorf("suite %s: problem %s: %w", s.label, p.ID, err)
+		if options[i], err = optionsOf(s.label, &problems[i], s.asking, s.prompts); err != nil {
+			return nil, err
 		}
-		prompts := map[string]bool{}
-		for _, x := range options[i] {
-			call.Prompt, call.New = max(call.Prompt, len(x.Prompt)), max(call.New, len(x.Tokens))
-			prompts[fmt.Sprint(x.Prompt)] = true
-		}
-		call.Requests, call.Samples = call.Requests+len(prompts), max(call.Samples, len(options[i]))
 		all += len(options[i])
-		if err := longOption(s.label, p.ID, options[i], s.m.Config.MaxPositions); err != nil {
+		if err := longOption(s.label, problems[i].ID, options[i], s.m.Config.MaxPositions); err != nil {
 			return nil, err
 		}
 	}
-	engine, err := e.newEngine(e.Backend, s.m, s.prompts.Vocabulary(), call.New, []generate.Call{call})
+	engine, err := e.openEngine(e.Backend, s.m, s.prompts.Vocabulary(),
+		scorerOptions(e.run(), s.m.Config, eval.Questions(options), e.CacheTokens))
 	if err != nil {
 		return nil, err
 	}
@@ -76,26 +70,103 @@ func (e *Env) choose(ctx context.Context, s *openedSuite, problems []rollout.Pro
 	return eval.Choose(ctx, engine, problems, options, func(n int) { e.progress(n, all) })
 }
 
-// continued returns the options of a rendered problem behind its prompt, or each behind a prompt of its own.
-func continued(prompts *prompt.Prompter, p *rollout.Problem, a suite.Asking) ([]eval.Option, error) {
+// optionsOf returns the options of a problem of a suite behind its prompt, or each behind a prompt of its own.
+func optionsOf(label string, p *rollout.Problem, a suite.Asking, prompts *prompt.Prompter) ([]eval.Option, error) {
 	texts := ask.Options(p, a)
 	options := make([]eval.Option, len(texts))
 	if a.Likelihood != eval.ByBlank {
 		list, err := prompts.Continue(p, texts)
+		if err != nil {
+			return nil, fmt.Errorf("suite %s: problem %s: %w", label, p.ID, err)
+		}
 		for i, x := range list {
 			options[i] = eval.Option{Text: texts[i], Answer: texts[i], Prompt: x.Prompt, Tokens: x.Text}
 		}
-		return options, err
+		return options, nil
 	}
 	for i, text := range texts {
 		q, rest := ask.Filled(p, p.Choice.Options[i])
 		list, err := prompts.Continue(&q, texts[i:i+1])
 		if err != nil {
-			return nil, fmt.Errorf("with option %s: %w", rollout.Letter(i), err)
+			return nil, fmt.Errorf("suite %s: problem %s with option %s: %w", label, p.ID, rollout.Letter(i), err)
 		}
 		options[i] = eval.Option{Text: text, Answer: rest, Prompt: list[0].Prompt, Tokens: list[0].Text}
 	}
 	return options, nil
+}
+
+// scorerOptions sizes the engine that scores questions; most is the room of its cache, in tokens, if that is limited.
+func scorerOptions(c *config.Run, arch model.Config, list []rollout.Question, most int) generate.Options {
+	call := generate.Call{Requests: len(list), Prompt: 1, New: 1}
+	for _, q := range list {
+		call.Prompt, call.Samples = max(call.Prompt, len(q.Prompt)), max(call.Samples, len(q.Options))
+		for _, o := range q.Options {
+			call.New = max(call.New, len(o))
+		}
+	}
+	o := EngineOptions(c, arch, call.New, []generate.Call{call})
+	if o.CacheTokens = o.ScoreRoom(arch, list); most > 0 {
+		o.CacheTokens = min(o.CacheTokens, most)
+	}
+	return o
+}
+
+// SuiteNeeds is what evaluating a benchmark needs of a sampler.
+type SuiteNeeds struct {
+	Engine generate.Options
+	// Held is the most room of the cache, in tokens, that its problems take at once.
+	Held int
+	// Scored says that options are scored, whose tokens' logits change, and nothing is sampled.
+	Scored bool
+}
+
+// NeedsOfSuites returns the needs of the benchmarks that e names, which CheckSuites has checked, of a model of
+// architecture arch; nil if a problem cannot be read.
+func NeedsOfSuites(e *Env, arch model.Config) (list []SuiteNeeds) {
+	p, err := e.prompter()
+	if err != nil {
+		return nil
+	}
+	for _, s := range e.Suites {
+		problems, err := e.suiteProblems(Inputs{RoleProblems: s.Digest}, s.Name)
+		if err != nil {
+			return nil
+		}
+		if problems, err = e.rendered(problems, s.Name); err != nil {
+			return nil
+		}
+		prompts := e.promptsOf(s.Name)(p)
+		a := s.AskingOf(e.run())
+		if a.Likelihood == "" {
+			lengths := make([]int, len(problems))
+			for i := range problems {
+				ids, err := prompts.Encode(&problems[i])
+				if err != nil {
+					return nil
+				}
+				lengths[i] = len(ids)
+			}
+			list = append(list, sampledNeeds(e.run(), arch, lengths))
+			continue
+		}
+		options := make([][]eval.Option, len(problems))
+		for i := range problems {
+			if options[i], err = optionsOf(s.Name, &problems[i], a, prompts); err != nil {
+				return nil
+			}
+		}
+		o := scorerOptions(e.run(), arch, eval.Questions(options), e.CacheTokens)
+		list = append(list, SuiteNeeds{Engine: o, Held: o.CacheTokens, Scored: true})
+	}
+	return list
+}
+
+// sampledNeeds returns what sampling completions of prompts of such lengths needs in a final evaluation.
+func sampledNeeds(c *config.Run, arch model.Config, lengths []int) SuiteNeeds {
+	f := c.Eval.Final
+	o := EngineOptions(c, arch, f.MaxNewTokens, []generate.Call{{Requests: len(lengths), Samples: f.N,
+		Prompt: c.Data.MaxPromptTokens, New: f.MaxNewTokens}})
+	return SuiteNeeds{Engine: o, Held: o.SampleRoom(lengths, f.N, f.MaxNewTokens)}
 }
 
 // longOption returns an error if an option does not fit behind its prompt.
@@ -180,7 +251,7 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 		if len(ids)+longest <= arch.MaxPositions {
 			continue
 		}
-		options, err := continued(prompts, &problems[i], a)
+		options, err := optionsOf(s.Name, &problems[i], a, prompts)
 		if err != nil {
 			continue
 		}

@@ -236,7 +236,14 @@ func (r *reinforcement) buildEnvironment(prompts *prompt.Prompter, owned *closer
 func (e *Env) newEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, maxNew int,
 	calls []generate.Call) (*generate.Engine, error) {
 	o := EngineOptions(e.run(), m.Config, maxNew, calls)
-	o.CacheTokens, o.Ridge = e.CacheTokens, Ridge(e.run(), be, m.Config)
+	o.CacheTokens = e.CacheTokens
+	return e.openEngine(be, m, vocab, o)
+}
+
+// openEngine makes an engine of a size for m on a device.
+func (e *Env) openEngine(be kernels.Backend, m *model.Model, vocab generate.Vocabulary, o generate.Options) (
+	*generate.Engine, error) {
+	o.Ridge = Ridge(e.run(), be, m.Config)
 	if b, ok := be.(interface{ Products() ranks.Group }); ok {
 		o.Products = b.Products()
 	}

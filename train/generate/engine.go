@@ -206,7 +206,9 @@ func (e *Engine) Sample(ctx context.Context, reqs []rollout.Request, p rollout.P
 		return nil, fmt.Errorf("generate: %w", err)
 	}
 	s := newSchedule(e, reqs, p)
-	s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products)
+	if s.turns = newTurns(ctx, p.Environment, s.total, e.opt.Products); s.turns == nil {
+		s.know(reqs)
+	}
 	defer s.turns.close()
 	return e.run(ctx, s, done)
 }

@@ -32,6 +32,7 @@ func (e *Engine) Score(ctx context.Context, list []rollout.Question, done func(n
 	}
 	s := newSchedule(e, reqs, rollout.Params{TopP: 1, MaxNewTokens: longest})
 	s.given = given
+	s.know(reqs)
 	return e.run(ctx, s, done)
 }
 

@@ -86,13 +86,23 @@ func (s *schedule) took(pr *prompt, pages int) {
 // begins reports whether none of a request's completions has started with pr.
 func (pr *prompt) begins() bool { return pr.again == nil && pr.nextK == 0 }
 
-// publish makes a prompt's pages findable that are filled by the steps up to and including the current one. Rows of
-// that step may already use them. In a model with states, the states at the ends of pages are gone.
-func (s *schedule) publish(pr *prompt) {
-	if s.e.state.exist() {
+// wanted returns how many tokens of a prompt, computed by the steps up to and including the current one, others may
+// look for: all, unless all prompts are known. The pages of the rest are free when the prompt leaves them, so that a
+// call uses no more pages than it holds at once.
+func (s *schedule) wanted(pr *prompt) int {
+	if s.common == nil || pr.again != nil {
+		return pr.done
+	}
+	return min(pr.done, s.common[pr.req]*s.e.opt.PageTokens)
+}
+
+// publish makes the pages of a prompt findable that its first, computed tokens fill. Rows of the current step may
+// already use them. In a model with states, the states at the ends of pages are gone.
+func (s *schedule) publish(pr *prompt, tokens int) {
+	full := tokens / s.e.opt.PageTokens
+	if s.e.state.exist() || full <= pr.found {
 		return
 	}
-	full := pr.done / s.e.opt.PageTokens
 	s.e.pages.publish(pr.pages, pr.tokens, pr.found, full)
 	pr.found = full
 }

@@ -19,6 +19,7 @@ type schedule struct {
 	prompts []*prompt // waiting, being computed or waiting for slots, in order; those with pages come first
 	running []*sequence
 	copies  []int32     // page pairs to copy before the next step
+	common  []int       // leading pages of each request's prompt that others have too; nil: not known
 	nextReq int         // first request without a prompt
 	growing int         // running completions that may need more pages
 	short   bool        // pages ran out: nothing starts until a completion ends
@@ -204,9 +205,9 @@ func (s *schedule) give(pr *prompt) bool {
 	return true
 }
 
-// release takes pr's pages back. They stay findable.
+// release takes pr's pages back. Those that others may look for stay findable.
 func (s *schedule) release(pr *prompt) {
-	s.publish(pr)
+	s.publish(pr, s.wanted(pr))
 	s.e.pages.leave(pr.pages)
 	if s.feed != nil && pr.begins() {
 		s.feed.asks[pr.req].Found = 0
@@ -244,6 +245,7 @@ func (s *schedule) takeBack(keep *prompt) bool {
 			if pr.again != nil {
 				s.e.stats.Restarts++
 			}
+			s.publish(pr, pr.done) // which it looks for when it begins again
 			s.release(pr)
 			return true
 		}

@@ -92,7 +92,7 @@ func (b *stepBuilder) build(e *Engine, s *schedule) model.Step {
 			row(pr.tokens[pr.done], pr.done, pr.pages, pr.place())
 			pr.done++
 		}
-		s.publish(pr)
+		s.publish(pr, s.wanted(pr))
 		seq++
 	}
 	if s.feed != nil {

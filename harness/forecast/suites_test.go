@@ -1,0 +1,65 @@
+package forecast
+
+import (
+	"slices"
+	"testing"
+
+	"exp/harness/stage"
+	"exp/kernels"
+	"exp/train/generate"
+)
+
+// A run that only evaluates benchmarks needs what the largest of them does, with the tower of images that the plan has
+// already; with other data the plan stays as it is.
+func TestShowSuites(t *testing.T) {
+	sets := []string{"data={train: {source: none, size: 0}, val: {source: none, size: 0}, test: {source: none, size: 0}}", "train.steps=0", "sft.steps=0",
+		"eval={online: {every_steps: 0}, final: {suites: [a, b]}}"}
+	r := recipe(t, "smoke_cpu.yaml", sets...)
+	plan := func() Estimate {
+		e, err := Of(r, 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Memory = append(e.Memory, Part{Name: towerPart, Bytes: 99})
+		return e
+	}
+	o := func(sequences, cache int) generate.Options {
+		return generate.Options{MaxSequences: sequences, PageTokens: 16, MaxTokens: 48, StepRows: sequences + 256, CacheTokens: cache}
+	}
+	needs := []stage.SuiteNeeds{{Engine: o(9, 320), Held: 320, Scored: true}, {Engine: o(40, 0), Held: 640}}
+	arch, _ := Architecture(&r.Run)
+	page := int64(arch.CacheBytes(1, 16, kernels.F32, 1))
+	before, e := plan(), plan()
+	if e.ShowSuites(&r.Run, nil); !slices.Equal(e.Memory, before.Memory) {
+		t.Errorf("without benchmarks: %v", e.Memory)
+	}
+	e.ShowSuites(&r.Run, needs)
+	got := map[string]Part{}
+	for _, p := range e.Memory {
+		got[p.Name] = p
+	}
+	cache := got[string(kernels.CacheRoom)]
+	if want := int64(o(40, 0).FullCache()) / 16 * page; cache.Bytes != want || cache.resident() != 640/16*page || got[towerPart].Bytes != 99 {
+		t.Errorf("%+v, want a cache of %d bytes with %d touched; in all %v", cache, want, 640/16*page, e.Memory)
+	}
+	one := plan()
+	one.ShowSuites(&r.Run, needs[:1])
+	if i := slices.IndexFunc(one.Memory, func(p Part) bool { return p.Name == string(kernels.CacheRoom) }); one.Memory[i] != (Part{Name: string(kernels.CacheRoom), Bytes: 320 / 16 * page}) {
+		t.Errorf("of options: %v", one.Memory)
+	}
+	// Options are drawn with changed logits, which need all of a step's logits and their exponentials.
+	plain := plan()
+	plain.ShowSuites(&r.Run, []stage.SuiteNeeds{{Engine: o(9, 320), Held: 320}})
+	if a, b := sumParts(one.Memory), sumParts(plain.Memory); a != b+2*4*int64(o(9, 0).Draws()*arch.Vocab) {
+		t.Errorf("%d bytes for options, %d for completions", a, b)
+	}
+	own := recipe(t, "smoke_cpu.yaml", sets[1:]...)
+	trained, err := Of(own, 1).Estimate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := slices.Clone(trained.Memory)
+	if trained.ShowSuites(&own.Run, needs); !slices.Equal(trained.Memory, was) {
+		t.Errorf("with training data: %v", trained.Memory)
+	}
+}
