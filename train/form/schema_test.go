@@ -87,6 +87,7 @@ func TestSchemas(t *testing.T) {
 		{`{"not":{"enum":["a",1,null,true]}}`, []string{`"b"`, `""`, `2`, `1.01`, `false`, `{"a":1}`}, []string{`"a"`, `1`, `1.00`, `null`, `true`}},
 		{`{"type":"array","items":{"enum":["a",1,null]},"uniqueItems":true,"minItems":1,"maxItems":2}`, []string{`["a"]`, `[1, "a"]`, `[null,1]`},
 			[]string{`[]`, `[1,1]`, `["a",null,"a"]`, `["a",1,null]`}},
+		{`{"type":"array","items":{"enum":[1,2,3]},"uniqueItems":true,"minItems":2}`, []string{`[1,2]`, `[3,1,2]`}, []string{`[]`, `[1]`, `[1,1]`}},
 		{`{"type":"array","prefixItems":[{"type":"boolean"}],"items":{"const":true},"uniqueItems":true}`, []string{`[]`, `[false,true]`, `[true]`}, []string{`[true,true]`, `[false,false]`}},
 		{`{"type":"object","patternProperties":{"^n":{"type":"integer"},"s$":{"type":"integer","minimum":5}}}`, []string{`{}`, `{"n1":1,"as":5,"ns":7}`}, []string{`{"x":1}`, `{"ns":1}`, `{"n":"a"}`}},
 		{`{"type":"object","propertyNames":{"enum":["a","b"]},"additionalProperties":{"type":"integer"}}`, []string{`{}`, `{"a":1,"b":2}`, `{"b":1}`}, []string{`{"c":1}`, `{"a":1,"a":1}`}},
