@@ -81,8 +81,8 @@ func (w *fieldWriter) named(name string, parts []part) (expr, error) {
 // writes reports whether a name can be written.
 func (w *fieldWriter) writes(name string) bool {
 	if w.f.Python {
-		const letters = "abcdefghijklmnopqrstuvwxyz0123456789_-."
-		return name != "" && strings.Trim(strings.ToLower(name), letters) == "" && utf8.ValidString(name)
+		const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+		return name != "" && strings.Trim(name, letters) == ""
 	}
 	const longest = 200 // bytes
 	return name != "" && strings.TrimSpace(name) == name && len(name) <= longest && utf8.ValidString(name) &&

@@ -8,7 +8,7 @@
 // a character, or span several parts of a form: any way to write an allowed text in tokens is allowed.
 //
 // Compared with XGrammar (arXiv:2411.15100) nothing is computed ahead, and each state looks through the whole tree.
-// Not covered: forms that need to remember text, such as unique items or back references.
+// Not covered: forms that need to remember text, such as unique items of any text or back references.
 package form
 
 import (

@@ -129,7 +129,6 @@ func (m *members) enumerate() error {
 			m.name(name)
 		}
 	}
-	m.open, m.patterns = false, nil
 	return nil
 }
 
@@ -320,7 +319,7 @@ func (m *members) spell(q quote, c *conjunction, set int) (expr, error) {
 	case err != nil:
 		return nil, err
 	case f.list || f.kinds&aText == 0:
-		return never, nil // enumerate has named them, if no others may come
+		return never, nil // enumerate has named them, where all names are listed
 	}
 	return textIn(q, f.words, append(differ, f.differ...), limits)
 }

@@ -231,3 +231,52 @@ func TestForcedCallsAreReadBack(t *testing.T) {
 		}
 	}
 }
+
+// A text between tags may come only if readers take it for a value that the schema allows.
+func TestForcedTexts(t *testing.T) {
+	s, err := SyntaxNamed(Qwen3Coder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		schema   string
+		yes, not [][2]string // of arguments
+	}{
+		{`{"properties":{"x":{"type":["string","null"],"not":{"const":null}}}}`, [][2]string{{"x", "nulls"}, {"x", ""}}, [][2]string{{"x", "null"}, {"x", " None\n"}}},
+		{`{"properties":{"x":{"type":["string","array"],"not":{"type":"array"}}}}`, [][2]string{{"x", "a[1]"}, {"x", "{}"}}, [][2]string{{"x", "[1]"}, {"x", "\u00a0[1]"}}},
+		{`{"properties":{"x":{"type":["string","object"],"not":{"type":"object"}}}}`, [][2]string{{"x", "[1]"}}, [][2]string{{"x", "{}"}}},
+		{`{"properties":{"x":{"type":["string","integer"],"not":{"type":"integer"}}}}`, [][2]string{{"x", "1a"}, {"x", "true"}}, [][2]string{{"x", "1"}, {"x", "\n-1.5E3"}}},
+		{`{"properties":{"x":{"type":["string","boolean"],"enum":["true","1"]}}}`, [][2]string{{"x", "1"}, {"x", "true"}}, [][2]string{{"x", "false"}}},
+		{`{"anyOf":[{"properties":{"k":{"const":1}},"required":["k"],"additionalProperties":{"type":"string"}},{"properties":{"k":{"const":2},"w":{"type":"integer"}},"required":["k","w"]}]}`,
+			[][2]string{{"k", "1"}, {"w", "abc"}}, [][2]string{{"k", "1"}, {"w", "5"}}},
+	} {
+		f := forced(t, s, `[{"function":{"name":"f","parameters":`+tt.schema+`}}]`, piecesOf(), nil)
+		call := func(args ...[2]string) string {
+			text := "<tool_call>\n<function=f>\n"
+			for _, a := range args {
+				text += "<parameter=" + a[0] + ">\n" + a[1] + "\n</parameter>\n"
+			}
+			return text + "</function>\n</tool_call>"
+		}
+		if tt.yes[0][0] == "k" { // arguments that come together
+			if !accepts(f, call(tt.yes...)) || accepts(f, call(tt.not...)) || !accepts(f, call([2]string{"k", "2"}, [2]string{"w", "5"})) {
+				t.Errorf("%s: arguments of one option are taken for those of another", tt.schema)
+			}
+			continue
+		}
+		for _, a := range tt.yes {
+			if !accepts(f, call(a)) {
+				t.Errorf("%s: %q may not come", tt.schema, a)
+			}
+		}
+		for _, a := range tt.not {
+			if accepts(f, call(a)) {
+				t.Errorf("%s: %q may come", tt.schema, a)
+			}
+		}
+	}
+	spec := form.Spec{Calls: &form.Calls{Frames: s.Frames(nil), Tools: []form.Tool{{Name: "f", Parameters: []byte(`{"properties":{"a>":{}}}`)}}}}
+	if err := spec.Check(); err == nil || !strings.Contains(err.Error(), `"a>" cannot be the name of an argument in this format of calls`) {
+		t.Error(err)
+	}
+}

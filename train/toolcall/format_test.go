@@ -33,6 +33,7 @@ func TestCalls(t *testing.T) {
 		{Hermes, `<tool_call>{"name":"f"}</tool_call>`, 0, -1, nil},
 		{Hermes, `<tool_call>{"name":"f","arguments":{"x":"</tool_call>"}}</tool_call>`, 0, end, []found{call("f", `{"x":"</tool_call>"}`, `{"name":"f","arguments":{"x":"</tool_call>"}}`)}},
 		{Hermes, `<tool_call>{"name":"f"}`, 0, end, nil},
+		{Hermes, `<tool_call>{"name":"f</tool_call>`, 0, end, []found{{input: `{"name":"f`, wrong: `Error: a tool call is a JSON object such as {"name": "…", "arguments": {…}}.`}}},
 		{Hermes, `the answer is 3`, 0, end, nil},
 		{Hermes, `<tool_call>{"name":"f"}</tool_call> then the answer`, 39, end, nil}, // a call of an earlier turn
 		{Hermes, `<think>or <tool_call>{"name":"f"}</tool_call>?</think>No.`, 0, end, nil},

@@ -149,6 +149,10 @@ func TestTypesOfSchemas(t *testing.T) {
 			}
 		}
 	}
+	const conditional = `{"if":{"properties":{"k":{"const":1}}},"then":{"properties":{"n":{"type":"integer"}}},"else":{"properties":{"n":{"type":"boolean"}}}}`
+	if got := form.Types(json.RawMessage(conditional))("n"); !slices.Equal(got, []string{"boolean", "integer"}) {
+		t.Errorf("types %q", got)
+	}
 	doubling := `"d0":{"type":"integer"}`
 	for i := range 40 {
 		doubling += fmt.Sprintf(`,"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%[2]d"}]}`, i+1, i)
