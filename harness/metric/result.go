@@ -81,8 +81,8 @@ func results() []Metric {
 	for _, d := range slices.Concat(eval.Families(), others) {
 		m := collected(d)
 		if OfScorer(m.Name) {
-			m.Absent = "only evaluations with a scorer have it: a reward model, a program or a judge that scores each " +
-				"sample (eval.final.scorer, exp eval --score-by)"
+			m.Absent = "only evaluations with a scorer have it: a reward model, a program or a judge that scores " +
+				"each sample (eval.final.scorer, exp eval --score-by)"
 		}
 		list = append(list, m)
 	}
