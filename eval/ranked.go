@@ -85,7 +85,7 @@ func Rank(items []Item, samples []Sample, verdicts, scores []rollout.Verdict, vo
 // describeBest and describeMajority describe metrics for k > 1; for k = 1 both are pass@1.
 func describeBest(k string) Definition {
 	return Definition{Name: "best@" + k, Unit: "share", Direction: Up,
-		Definition: "chance that the best of " + k + " samples by the reward model's score is correct, over all " +
+		Definition: "chance that the best of " + k + " samples by the scorer's score is correct, over all " +
 			"choices of " + k + " scored samples; of equal scores each is taken equally often"}
 }
 
@@ -122,7 +122,7 @@ func rankedMetrics(ks []int) []Definition {
 	}
 	return append(list,
 		Definition{Name: "weighted_majority", Unit: "share", Direction: Up,
-			Definition: "1 if the answer with the largest sum of weights, made of the reward model's scores, is " +
+			Definition: "1 if the answer with the largest sum of weights, made of the scorer's scores, is " +
 				"correct, first seen wins a tie, else 0",
 			Value: func(it Item) (float64, bool) {
 				if it.Ranked == nil {
@@ -131,7 +131,7 @@ func rankedMetrics(ks []int) []Definition {
 				return stat.WeightedVote(it.Ranked.Answer, it.Ranked.weights(), it.Ranked.Right), true
 			}},
 		Definition{Name: "score_auc", Unit: "share", Direction: Up,
-			Definition: "chance that the reward model scores a correct sample of a problem above a wrong one, over " +
+			Definition: "chance that the scorer scores a correct sample of a problem above a wrong one, over " +
 				"problems with both",
 			Value: func(it Item) (float64, bool) {
 				if it.Ranked == nil {

@@ -29,7 +29,12 @@ func glossary() cli.Topic {
 				"configuration or weights"},
 			{"suite", "a benchmark: problems with gold answers, and the graders that score them"},
 			{"pass@k", "the chance that at least one of k completions is correct"},
-			{"maj@n, avg@n", "the score of the most frequent of n answers; the mean score of n answers"},
+			{"maj@n, avg@n", "the score of the most frequent of n answers, where the first seen wins a tie " +
+				"(majority); the mean score of n answers"},
+			{"maj@k, best@k", "of an evaluation with a scorer: the chance that the most frequent answer, or the " +
+				"answer with the best score, of k completions is correct, over all choices of k; ties are shared"},
+			{"scorer", "what scores each completion of an evaluation, to choose among them: a reward model, a " +
+				"program or a judge (exp eval --score-by, eval.final.scorer)"},
 			{"distinct", "different correct answers per problem, a measure of diversity"},
 			{"2+ ways", "the share of problems with two or more different correct answers"},
 			{"entropy", "in comparisons the answers' entropy: how evenly a problem's completions spread over " +

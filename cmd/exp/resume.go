@@ -82,7 +82,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 		return err
 	}
 	if err := harness.Require(r, a.processes(n)); err != nil {
-		return err
+		return replan.Elsewhere(c.Context, db, run, err)
 	}
 	if done, err := a.launchRanks(c, []*config.Resolved{r}); done {
 		return err
@@ -102,7 +102,7 @@ func (a *app) resumeRun(c *cli.Context, args []string) error {
 		return endError(nil, []*harness.StoppedError{held})
 	}
 	if err != nil {
-		return a.explainStop(c.Context, err)
+		return replan.Elsewhere(c.Context, db, run, a.explainStop(c.Context, err))
 	}
 	a.CloseProgress()
 	if res.Executed == 0 {

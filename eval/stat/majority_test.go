@@ -1,6 +1,7 @@
 package stat
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -37,6 +38,32 @@ func TestMajorityVote(t *testing.T) {
 		answers, correct := sampled(tt.samples)
 		if got, want := MajorityVote(answers, correct), (Vote{tt.value, tt.tied}); got != want {
 			t.Errorf("%q = %+v, want %+v", tt.samples, got, want)
+		}
+	}
+}
+
+// Of equally frequent answers one vote takes the first seen, and the chance over all choices shares: of A A B B, with A
+// right, 1 or 0 by the order, and 1/2.
+func TestTiesOfMajorities(t *testing.T) {
+	for _, tt := range []struct {
+		answers []string
+		first   float64
+	}{{[]string{"A", "A", "B", "B"}, 1}, {[]string{"B", "A", "A", "B"}, 0}} {
+		class, correct := make([]int, 4), make([]bool, 4)
+		for i, a := range tt.answers {
+			if a != "A" {
+				class[i] = 1
+			}
+			correct[i] = a == "A"
+		}
+		if got := MajorityVote(tt.answers, correct); got != (Vote{tt.first, 1}) {
+			t.Errorf("%v: the vote is %+v", tt.answers, got)
+		}
+		if got := WeightedVote(class, []float64{1, 1, 1, 1}, correct); got != tt.first {
+			t.Errorf("%v: the weighted vote is %g", tt.answers, got)
+		}
+		if got := MajorityOf(class, correct, 4); math.Abs(got-0.5) > 1e-12 {
+			t.Errorf("%v: the chance is %g", tt.answers, got)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -496,4 +497,34 @@ func hintOf(err error) string {
 	var e *Error
 	errors.As(err, &e)
 	return e.Hint
+}
+
+// A store whose database may not be written is a read-only store, not a missing place for one, and the error says why.
+func TestNotWritable(t *testing.T) {
+	const fixed = "/sys/kernel/fscaps" // which nobody can write
+	if f, err := os.OpenFile(fixed, os.O_RDWR, 0); err == nil || errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			f.Close()
+		}
+		t.Skipf("%s: %v", fixed, err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(fixed, filepath.Join(dir, "exp.db")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(dir, Options{Create: true})
+	if !errors.Is(err, ErrReadOnly) || errors.Is(err, ErrPlace) || !strings.Contains(err.Error(), "the file exists, but its ") {
+		t.Errorf("error %v", err)
+	}
+	db := &DB{file: filepath.Join(dir, "exp.db")}
+	for cause, want := range map[error]string{syscall.EROFS: "mounted read-only", syscall.EACCES: "permissions do not let user",
+		syscall.EMFILE: syscall.EMFILE.Error()} {
+		if err := db.readOnly(&fs.PathError{Op: "open", Path: db.file, Err: cause}); !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+	db.file += "x"
+	if err := db.readOnly(syscall.EACCES); errors.Is(err, ErrReadOnly) {
+		t.Errorf("without a database: %v", err)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"exp/experiments/blob"
@@ -121,7 +122,7 @@ func (db *DB) open(o Options) error {
 	// opening the store.
 	if err := db.patiently(context.Background(), db.w.Ping); err != nil {
 		if mountedReadOnly(db.dir) { // SQLite says that it cannot open the file
-			return ErrReadOnly
+			return fmt.Errorf("%w: %s", ErrReadOnly, mountedSo)
 		}
 		return err
 	}
@@ -145,7 +146,7 @@ func (db *DB) find(o Options) error {
 		// SQLite would create the file too, but a reader may come first.
 		f, err := os.OpenFile(db.file, os.O_CREATE|os.O_RDWR, 0o666)
 		if err != nil {
-			return err
+			return db.readOnly(err)
 		}
 		return f.Close()
 	}
@@ -155,6 +156,24 @@ func (db *DB) find(o Options) error {
 	}
 	return err
 }
+
+// readOnly says why the database is there but cannot be opened for writing. It returns other errors as they are.
+func (db *DB) readOnly(err error) error {
+	if _, e := os.Stat(db.file); e != nil {
+		return err
+	}
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %s", ErrReadOnly, mountedSo)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%w: the file exists, but its permissions do not let user %d open it for writing",
+			ErrReadOnly, os.Geteuid())
+	}
+	return err
+}
+
+// mountedSo is why no file of a store can be written.
+const mountedSo = "the file exists, but its file system is mounted read-only"
 
 func (db *DB) noStore() error {
 	return &Error{

@@ -25,11 +25,11 @@ func faces() map[string]face {
 		"score_mean": {title: "Mean score", heading: "score", shown: InLists | Tested | Summarized},
 		"pass@K":     {title: "Pass@K", shown: InLists | Tested},
 		"pass_gap@K": {title: "Gain of K samples over one", shown: WideOnly, diversity: true},
-		"best@K":     {title: "Accuracy of the best of K samples by a reward model", shown: Tested},
+		"best@K":     {title: "Accuracy of the best of K samples by a scorer", shown: Tested},
 		"maj@K":      {title: "Accuracy of the majority of K samples", shown: Tested},
-		"weighted_majority": {title: "Accuracy of the majority weighted by a reward model",
+		"weighted_majority": {title: "Accuracy of the majority weighted by a scorer",
 			shown: Tested},
-		"score_auc":     {title: "Reward model's ranking of right above wrong samples"},
+		"score_auc":     {title: "Scorer's ranking of right above wrong samples"},
 		"majority":      {title: "Accuracy of the majority's answer (maj@n)"},
 		"majority_tied": {title: "Problems without one most frequent answer", shown: WideOnly},
 		"distinct_correct": {title: "Different right answers per problem", heading: "distinct",
@@ -81,7 +81,8 @@ func results() []Metric {
 	for _, d := range slices.Concat(eval.Families(), others) {
 		m := collected(d)
 		if OfScorer(m.Name) {
-			m.Absent = "only evaluations with a reward model have it (eval.final.scorer.weights)"
+			m.Absent = "only evaluations with a scorer have it: a reward model, a program or a judge that scores " +
+				"each sample (eval.final.scorer, exp eval --score-by)"
 		}
 		list = append(list, m)
 	}

@@ -76,7 +76,7 @@ func Plan(ctx context.Context, db *store.DB, run store.Run, o Options) (*plan.Ru
 	p, err := planned(ctx, db, run, r, be.Class(), o.Kinds)
 	if err != nil {
 		be.Close()
-		return nil, nil, err
+		return nil, nil, Elsewhere(ctx, db, run, err)
 	}
 	return p, be, nil
 }

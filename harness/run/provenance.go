@@ -144,6 +144,7 @@ func ThisMachine() Machine {
 // provenance describes this process and machine.
 func (x *execution) provenance() store.Attempt {
 	host, _ := os.Hostname() // for display only
+	dir, _ := os.Getwd()     // for advice only
 	backend, class := "", "" // hashing files needs no device
 	if x.Backend != nil {
 		backend, class = x.Backend.Name(), x.Backend.Class()
@@ -151,6 +152,7 @@ func (x *execution) provenance() store.Attempt {
 	facts := map[string]any{
 		"go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": runtime.NumCPU(),
 		"cpu": cpuName(), "memory_bytes": device.HostMemory(), "backend": backend, "class": class, "args": os.Args,
+		"dir": dir,
 	}
 	x.Ranks.facts(facts, x.Backend)
 	if gpu, ok := x.Backend.(interface{ Driver() string }); ok {

@@ -297,7 +297,7 @@ func scorerDigests(c *config.Run, policy *prompt.Prompter,
 		return nil
 	}
 	x, add := digestsByUse("scorer/", func(key, code, message, help string) {
-		bad(key, code, strings.ReplaceAll(message, rewardBlock, scorerBlock), help)
+		bad(key, code, key+": "+strings.ReplaceAll(message, rewardBlock, scorerBlock), help)
 	})
 	own := c.ScoredBy()
 	rewardKindOf(&own.Reward).files(own, policy, func(key, use string, digest func() (ident.Digest, error)) {
