@@ -1,7 +1,7 @@
 // Package forecast says what a run needs before it begins, from its configuration alone: memory of devices and of
 // their machines, disk, and what ranks send one another. It plans where a stage keeps its memory, and whether so many
 // ranks can share the work. It measures nothing and computes nothing of the run: what a stage really takes is recorded
-// next to its forecast (harness/run).
+// next to its forecast (harness/run). Memory is for completions of full length: how long they will be is not known.
 package forecast
 
 import (

@@ -32,6 +32,7 @@ func (e *Estimate) Show(c *config.Run, prompts prompt.Plan) {
 		return
 	}
 	e.showExamples(c, arch, prompts)
+	e.showPrompts(c, arch, prompts.Longest)
 	e.Program = programBytes(c, e.longest, e.held, e.inMachine())
 	if !arch.ReadsImages() {
 		return

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"exp/harness/prompt"
 	"exp/harness/stage"
 	"exp/kernels"
 	"exp/train/generate"
@@ -61,5 +62,41 @@ func TestShowSuites(t *testing.T) {
 	was := slices.Clone(trained.Memory)
 	if trained.ShowSuites(&own.Run, needs); !slices.Equal(trained.Memory, was) {
 		t.Errorf("with training data: %v", trained.Memory)
+	}
+}
+
+// Shorter prompts than the limit leave some of the cache and of the activations untouched; unknown ones do not.
+func TestShowPrompts(t *testing.T) {
+	r := smoke(t, "train.prompts_per_step=4", "rollout.n=2", "eval.online.problems=4", "compute.micro_batch_tokens=4096", "rollout.max_new_tokens=8",
+		"data.max_prompt_tokens=50", "model.arch.width=2048")
+	of := func(longest int) map[string]Part {
+		e, err := Of(r, 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Show(&r.Run, prompt.Plan{Longest: longest})
+		m := map[string]Part{}
+		for _, p := range e.Memory {
+			m[p.Name] = p
+		}
+		return m
+	}
+	arch, _ := Architecture(&r.Run)
+	page := int64(arch.CacheBytes(1, 16, kernels.F32, 1))
+	whole, short := of(0), of(9)
+	// The largest call is 4 problems with 2 completions each. Of 9 tokens and 8 more the prompt has a page, and each
+	// completion its own.
+	cache := string(kernels.CacheRoom)
+	if n := whole[cache].Untouched; n != 0 || short[cache].Bytes != whole[cache].Bytes || short[cache].resident() != page*(4*(1+2)+1) {
+		t.Errorf("%d pages of %d, %d untouched of long prompts", short[cache].resident()/page, short[cache].Bytes/page, n/page)
+	}
+	acts := string(kernels.ActivationRoom)
+	if a, b := whole[acts], short[acts]; b.Bytes != a.Bytes || b.Untouched <= a.Untouched {
+		t.Errorf("activations: %+v, with short prompts %+v", a, b)
+	}
+	for _, n := range []int{50, 60} {
+		if got := of(n); got[acts] != whole[acts] || got[cache] != whole[cache] {
+			t.Errorf("prompts of %d tokens: %+v, %+v", n, got[acts], got[cache])
+		}
 	}
 }

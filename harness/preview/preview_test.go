@@ -48,6 +48,9 @@ func TestOf(t *testing.T) {
 	if r.Seed != 3 || r.Algo != "flowrl" || len(r.RID) != 64 || r.Estimate == nil || r.Prompts == nil || len(r.Missing) > 0 {
 		t.Errorf("%+v", r)
 	}
+	if n := r.Prompts.Longest; n != 9 { // "3,5,9=17:"
+		t.Errorf("the longest prompt of the task has %d tokens", n)
+	}
 	for _, s := range r.Stages {
 		first := s.Kind == "prepare" || s.Kind == "init"
 		if s.State != Execute || (s.SID != "") != first || s.Why != nil {

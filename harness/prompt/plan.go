@@ -24,13 +24,14 @@ type Plan struct {
 	// ones whose prompts do not show them.
 	OwnTools  int               `json:"own_tools,omitempty"`
 	LostTools int               `json:"own_tools_ignored,omitempty"`
-	Before    string            `json:"before,omitempty"` // token that the tokenizer puts before a text
-	Truncate  string            `json:"truncate"`         // what happens to prompts that are too long
-	Suites    string            `json:"suites,omitempty"` // as Truncate for suites' prompts; empty: the run has none
-	Limit     int               `json:"limit"`            // tokens of a prompt
-	Escape    bool              `json:"escape,omitempty"` // text that spells a token stays text
-	Filter    bool              `json:"filter,omitempty"` // problems with prompts that are too long are left out
-	Images    *ImagePlan        `json:"images,omitempty"` // in the files' prompts; nil: none
+	Before    string            `json:"before,omitempty"`  // token that the tokenizer puts before a text
+	Truncate  string            `json:"truncate"`          // what happens to prompts that are too long
+	Suites    string            `json:"suites,omitempty"`  // as Truncate for suites' prompts; empty: the run has none
+	Limit     int               `json:"limit"`             // tokens of a prompt
+	Longest   int               `json:"longest,omitempty"` // of some generated training prompts, in tokens; 0: not known
+	Escape    bool              `json:"escape,omitempty"`  // text that spells a token stays text
+	Filter    bool              `json:"filter,omitempty"`  // problems with prompts that are too long are left out
+	Images    *ImagePlan        `json:"images,omitempty"`  // in the files' prompts; nil: none
 	Stops     []StopID          `json:"stop_ids"`
 	StopNote  string            `json:"stop_ids_note,omitempty"` // of those that end nothing
 	Calls     []string          `json:"calls,omitempty"`         // what answers the policy's calls, and how

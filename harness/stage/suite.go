@@ -14,6 +14,7 @@ import (
 	"exp/experiments/ident"
 	"exp/harness/ask"
 	"exp/harness/config"
+	"exp/harness/dataset"
 	"exp/harness/prompt"
 	"exp/sandbox"
 	"exp/train/rollout"
@@ -319,7 +320,33 @@ func PromptPlan(c *config.Run, p *prompt.Prompter) prompt.Plan {
 			plan.Truncate, plan.Filter = plan.Suites, false // there are no other prompts
 		}
 	}
+	plan.Longest = longestGenerated(c, p)
 	return plan
+}
+
+// longestGenerated returns the tokens of the longest prompt of some training problems that the run's task makes; 0 if
+// it makes none, if they are of several kinds, or if tools or agents lengthen them.
+func longestGenerated(c *config.Run, p *prompt.Prompter) (longest int) {
+	const some = 64
+	if c.Data.Train.Source != config.Generated || c.Task.Kind == config.MixedTask || c.Rollout.Tools.Used() {
+		return 0
+	}
+	t, err := task.New(dataset.TaskConfig(c))
+	if err != nil {
+		return 0
+	}
+	list, err := t.Generate(task.Train, min(some, c.GeneratedProblems("train")), ident.Seed(c.Data.Seed, "data/train"))
+	if err != nil {
+		return 0
+	}
+	for i := range list {
+		ids, err := p.Encode(&list[i])
+		if err != nil {
+			return 0
+		}
+		longest = max(longest, len(ids))
+	}
+	return longest
 }
 
 // checkSuitePrompts finds the first problem of a benchmark whose prompt cannot be
