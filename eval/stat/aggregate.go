@@ -246,7 +246,8 @@ func squaresAround(xs []float64) float64 {
 // drawProblems draws problems by cluster.
 func (w Weights) drawProblems(rng *rand.Rand, index, sizes [][]int) {
 	for s, times := range w.Problems {
-		drawn, _ := drawClusters(rng, sizes[s])
+		drawn := make([]int, len(sizes[s]))
+		drawClusters(rng, sizes[s], drawn)
 		for i, g := range index[s] {
 			times[i] = drawn[g]
 		}

@@ -28,9 +28,9 @@ func Bootstrap(xs []float64, clusters []string, r Resampling) (iv Interval, ok b
 	for i, x := range xs {
 		sums[index[i]] += x
 	}
-	sizes := clusterSizes(index, G)
+	sizes, times := clusterSizes(index, G), make([]int, G)
 	return resample(r, func(rng *rand.Rand) float64 {
-		times, items := drawClusters(rng, sizes)
+		items := drawClusters(rng, sizes, times)
 		var sum float64
 		for g, s := range sums {
 			sum += float64(s * float64(times[g]))
@@ -39,16 +39,16 @@ func Bootstrap(xs []float64, clusters []string, r Resampling) (iv Interval, ok b
 	}), true
 }
 
-// drawClusters draws as many clusters as there are, with replacement. times says how often each came, items
-// how many problems that makes.
-func drawClusters(rng *rand.Rand, sizes []int) (times []int, items int) {
-	times = make([]int, len(sizes))
+// drawClusters draws as many clusters as there are, with replacement. It sets times to how often each came, and
+// returns how many problems that makes.
+func drawClusters(rng *rand.Rand, sizes, times []int) (items int) {
+	clear(times)
 	for range sizes {
 		g := rng.IntN(len(sizes))
 		times[g]++
 		items += sizes[g]
 	}
-	return times, items
+	return items
 }
 
 // resample returns the percentile interval of a statistic over r.Draws draws.

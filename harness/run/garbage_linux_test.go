@@ -13,6 +13,7 @@ import (
 // The room takes no memory, though the heap has used the first of its pages and not given it back.
 func TestRoomTakesNoMemory(t *testing.T) {
 	const room = 16 << 20
+	spaceCollections(0) // forgets the rooms of other tests
 	for _, n := range []int{2 * room, 1 << 20} {
 		debug.FreeOSMemory()
 		runtime.KeepAlive(bytes.Repeat([]byte{1}, n))
@@ -25,6 +26,31 @@ func TestRoomTakesNoMemory(t *testing.T) {
 		t.Errorf("room of %d MiB took %d MiB", room>>20, grown>>20)
 	}
 	restore()
+
+	// A later run takes it again, so that it needs no collection, but gives back what is worth it. One with a room of
+	// another size, or with none, does not.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	collections := func(bytes int64) uint32 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		restore := spaceCollections(bytes)
+		runtime.ReadMemStats(&after)
+		restore()
+		return after.NumForcedGC - before.NumForcedGC
+	}
+	if n := collections(room); n != 0 {
+		t.Errorf("%d collections for a room that is there", n)
+	}
+	runtime.KeepAlive(bytes.Repeat([]byte{1}, room))
+	if n := collections(room); n != 1 {
+		t.Errorf("%d collections for %d bytes of garbage", n, room)
+	}
+	if n := collections(2 * room); n != 1 {
+		t.Errorf("%d collections for a larger room", n)
+	}
+	if n := collections(0) + collections(room); n != 1 {
+		t.Errorf("%d collections for a room after none", n)
+	}
 }
 
 // resident returns the process's resident memory in bytes.

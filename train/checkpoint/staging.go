@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // partial ends the name of a directory being written.
@@ -91,6 +92,9 @@ type FileInfo struct {
 	SHA256 [sha256.Size]byte
 }
 
+// writers keeps the buffers of write.
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<18) }}
+
 // write writes and syncs a file of the directory, or of a folder in it.
 func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo, error) {
 	path := filepath.Join(s.tmp, name)
@@ -109,7 +113,12 @@ func (s *staging) write(name string, content func(w io.Writer) error) (FileInfo,
 	}
 	h := sha256.New()
 	c := counter{w: io.MultiWriter(f, h)}
-	b := bufio.NewWriterSize(&c, 1<<18)
+	b := writers.Get().(*bufio.Writer)
+	b.Reset(&c)
+	defer func() {
+		b.Reset(nil)
+		writers.Put(b)
+	}()
 	err = content(b)
 	if err == nil {
 		err = b.Flush()

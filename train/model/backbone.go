@@ -1,8 +1,6 @@
 package model
 
 import (
-	"slices"
-
 	"exp/kernels"
 )
 
@@ -224,16 +222,21 @@ func (f Fill) Set(x kernels.Buffer) { f.set(x) }
 
 // Fills returns the steps that set all weights of this rank from a model's arena, instead of Load.
 func (b *Backbone) Fills() (list []Fill) {
-	tensors := make(map[string]Tensor, len(b.tensors))
-	for _, t := range b.tensors {
-		tensors[t.Name] = t
-	}
+	tensors := b.byName()
 	for _, f := range b.fills() { // its pieces follow one another in the arena
 		first, last := f.pieces[0], f.pieces[len(f.pieces)-1]
 		lo, hi := tensors[first.Name].row(first.From), tensors[last.Name].row(last.From+last.N)
 		list = append(list, Fill{lo, hi, f.set})
 	}
 	return append(list, b.towerFills()...)
+}
+
+func (b *Backbone) byName() map[string]Tensor {
+	tensors := make(map[string]Tensor, len(b.tensors))
+	for _, t := range b.tensors {
+		tensors[t.Name] = t
+	}
+	return tensors
 }
 
 // row returns the place in the arena where row i begins. A vector is one row.
@@ -246,11 +249,10 @@ func (t Tensor) row(i int) int {
 
 // Load sets all weights. It returns the error of rows.
 func (b *Backbone) Load(rows Rows) error {
-	var stage hostRows
-	for _, f := range b.fills() {
-		if len(f.pieces) > 1 {
-			stage.reset(b.DType)
-		}
+	fills := b.fills()
+	stage := b.hostRoom(fills)
+	for _, f := range fills {
+		stage.reset()
 		for _, p := range f.pieces {
 			x, err := rows(p)
 			if err != nil {
@@ -379,6 +381,25 @@ func (b *Backbone) matrixFills(w kernels.Matrix, s linearSpec) (list []fill) {
 	return list
 }
 
+// hostRoom returns room for the largest fill of several pieces.
+func (b *Backbone) hostRoom(fills []fill) *hostRows {
+	tensors := b.byName()
+	most := 0
+	for _, f := range fills {
+		n := 0
+		for _, p := range f.pieces {
+			n += tensors[p.Name].row(p.From+p.N) - tensors[p.Name].row(p.From)
+		}
+		if len(f.pieces) > 1 {
+			most = max(most, n)
+		}
+	}
+	if b.DType == kernels.BF16 {
+		return &hostRows{t: kernels.BF16, half: make([]uint16, 0, most)}
+	}
+	return &hostRows{t: b.DType, wide: make([]float32, 0, most)}
+}
+
 // hostRows gathers rows on the host.
 type hostRows struct {
 	t    kernels.DType
@@ -386,15 +407,8 @@ type hostRows struct {
 	half []uint16
 }
 
-// reset empties r and makes room for a fill.
-func (r *hostRows) reset(t kernels.DType) {
-	r.t = t
-	if t == kernels.BF16 {
-		r.half = slices.Grow(r.half[:0], fillElems)
-	} else {
-		r.wide = slices.Grow(r.wide[:0], fillElems)
-	}
-}
+// reset empties r, which keeps its room.
+func (r *hostRows) reset() { r.half, r.wide = r.half[:0], r.wide[:0] }
 
 func (r *hostRows) add(x kernels.Buffer) {
 	if r.t == kernels.BF16 {
