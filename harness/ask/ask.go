@@ -84,10 +84,12 @@ func (r *renderer) shown(p *rollout.Problem) (rollout.Problem, error) {
 	if len(p.Images) == 0 {
 		return q, nil
 	}
-	parts, n := rollout.MarkedParts(q.Prompt)
-	own := lastShown(p.Messages)
+	marks := rollout.Marks(p.Images)
+	parts, found := rollout.MarkedParts(q.Prompt, marks...)
+	n, own := len(found), lastShown(p.Messages)
 	if n > len(p.Images) || own < 0 {
-		return q, fmt.Errorf("its question has %d %s, and the problem %d images", n, rollout.ImageMark, len(p.Images))
+		return q, fmt.Errorf("its question has %d %s, and the problem shows %d", n, strings.Join(marks, " or "),
+			len(p.Images))
 	}
 	q.Messages, q.Images = slices.Clone(p.Messages), p.Images[:n]
 	q.Messages[own].Content, q.Messages[own].Parts = "", rollout.PartList(parts)
