@@ -33,8 +33,8 @@ type ImageSettings struct {
 	Block int `json:",omitempty"`
 }
 
-// Image is an image as a language model reads it, or a part of a video: Rows·Columns tokens with the ids from First on,
-// row by row.
+// Image is an image as a language model reads it, or a part of a video: Rows·Columns tokens with the ids from First
+// on, row by row.
 type Image struct {
 	First         int32
 	Rows, Columns int
@@ -138,11 +138,12 @@ func (s ImageSettings) section(pair int) int {
 type Place [3]int32
 
 // placer finds the places of the tokens of a sequence, one after the other. The tokens of an image at position p are
-// at (p, p+row, p+column), those of a part of a video at (p+time, p+row, p+column), and text goes on behind the largest
-// of these (Qwen2-VL §2.1). Parts of a video between which text stands are placed as images.
+// at (p, p+row, p+column), those of a part of a video at (p+time, p+row, p+column), and text goes on behind the
+// largest of these (Qwen2-VL §2.1). Parts of a video between which text stands are placed as images.
 //
 // transformers before 5.6, vLLM and Qwen's own code place text so. Since then transformers lets it go on at
-// p + max(rows, columns), among the positions of a longer video, but not in decoding, which goes on behind the largest.
+// p + max(rows, columns), among the positions of a longer video, but not in decoding, which goes on behind the
+// largest.
 type placer struct {
 	m     *Model
 	next  int32 // position of text that comes next

@@ -166,8 +166,8 @@ func (x *animation) at(i int) bitmap {
 	return bitmap{x.canvas.width, x.canvas.height, slices.Clone(x.canvas.pix)}
 }
 
-// draw puts an image on the canvas, which shows those before. The first lies on its transparent colour or colour 0, and
-// its own transparent pixels have the colour that the palette gives them.
+// draw puts an image on the canvas, which shows those before. The first lies on its transparent colour or colour 0,
+// and its own transparent pixels have the colour that the palette gives them.
 func (x *animation) draw(n int) {
 	m, y := x.images[n], x.said[n]
 	r := m.Bounds()

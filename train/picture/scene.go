@@ -7,12 +7,12 @@ import (
 )
 
 // VideoSettings are the settings of a video processor: the arithmetic of transformers' Qwen2VLVideoProcessor
-// (Qwen2-VL, Qwen2.5-VL) and Qwen3VLVideoProcessor (Qwen3-VL, Qwen3.5). MinPixels and MaxPixels are of a frame, or with
-// Whole of all frames together. A caller may change FPS, MaxFrames and MaxPixels.
+// (Qwen2-VL, Qwen2.5-VL) and Qwen3VLVideoProcessor (Qwen3-VL, Qwen3.5). MinPixels and MaxPixels are of a frame, or
+// with Whole of all frames together. A caller may change FPS, MaxFrames and MaxPixels.
 type VideoSettings struct {
 	Settings
-	// Whole says that frames are chosen and sized as for Qwen3-VL, and that each Frames of them follow a text that says
-	// when they are.
+	// Whole says that frames are chosen and sized as for Qwen3-VL, and that each Frames of them follow a text that
+	// says when they are.
 	Whole     bool    `json:",omitempty"`
 	FPS       float64 // frames that are read in a second
 	MinFrames int     // that are read of a video, if it has as many
@@ -83,8 +83,8 @@ func (s VideoSettings) sample(c Clip) (list []int, err error) {
 	if c.Rate == 0 || c.Sampled {
 		if total > s.MaxFrames {
 			return nil, fmt.Errorf("a video of %d frames that are all to be read: at most %d are "+
-				"(data.video_max_frames); leave some out, or say how many make a second (fps), so that some are chosen",
-				total, s.MaxFrames)
+				"(data.video_max_frames); leave some out, or say how many make a second (fps), so that some are "+
+				"chosen", total, s.MaxFrames)
 		}
 		for i := range total {
 			list = append(list, i)
@@ -141,8 +141,8 @@ func (s VideoSettings) sized(n, height, width int) (h, w int, err error) {
 func (s VideoSettings) CheckVideos() error {
 	one := s.Settings
 	if one.MaxPixels < one.MinPixels {
-		return fmt.Errorf("size: longest_edge of %d, data.video_max_pixels, is less than shortest_edge, %d", s.MaxPixels,
-			s.MinPixels)
+		return fmt.Errorf("size: longest_edge of %d, data.video_max_pixels, is less than shortest_edge, %d",
+			s.MaxPixels, s.MinPixels)
 	}
 	if err := one.Check(); err != nil {
 		return err

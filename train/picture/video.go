@@ -58,8 +58,8 @@ func PackFrames(files [][]byte, rate float64, sampled bool) ([]byte, error) {
 		if size := [2]int{width, height}; i == 0 {
 			first = size
 		} else if size != first {
-			return nil, fmt.Errorf("frame %d has %d×%d pixels and the first %d×%d: all frames of a video have one size",
-				i+1, width, height, first[0], first[1])
+			return nil, fmt.Errorf("frame %d has %d×%d pixels and the first %d×%d: all frames of a video have one "+
+				"size", i+1, width, height, first[0], first[1])
 		}
 	}
 	return packVideo(videoHead{Rate: rate, Sampled: sampled}, files), nil

@@ -82,8 +82,8 @@ func parseVideoSettings(data []byte, whole bool) (VideoSettings, error) {
 	}
 	kind := map[bool]string{false: "Qwen2VLVideoProcessor", true: "Qwen3VLVideoProcessor"}[whole]
 	if w.Video != nil && strings.TrimSuffix(*w.Video, "Fast") != kind {
-		return s, fmt.Errorf("video_processor_type: %q is not supported in models of this family, only %s is", *w.Video,
-			kind)
+		return s, fmt.Errorf("video_processor_type: %q is not supported in models of this family, only %s is",
+			*w.Video, kind)
 	}
 	w.Type = nil // of the image processor, whose file it may be
 	if _, err := w.check(); err != nil {

@@ -16,8 +16,8 @@ type Picture struct {
 	Width  int    `json:"width"`  // pixels
 	Height int    `json:"height"`
 	Format string `json:"format"` // "png", "jpeg", "webp", "gif" or "bmp"; VideoFormat
-	// Frames, of a video, are as many as it has; 0: an image. Rate is how many follow each other in a second, 0 as many
-	// as the run reads. Sampled says that the run reads them all.
+	// Frames, of a video, are as many as it has; 0: an image. Rate is how many follow each other in a second, 0 as
+	// many as the run reads. Sampled says that the run reads them all.
 	Frames  int     `json:"frames,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Sampled bool    `json:"sampled,omitempty"`

@@ -14,8 +14,8 @@ import (
 
 // Gallery knows the images and videos of a run and gives a language model their features (model.Images), of a video
 // those of each part on its own: no part attends to another. It computes them when they are asked for and keeps those
-// used last. Models with towers of their own see it through a View each. Safe for concurrent use, each goroutine with a
-// backend of its own.
+// used last. Models with towers of their own see it through a View each. Safe for concurrent use, each goroutine with
+// a backend of its own.
 type Gallery struct {
 	settings picture.Settings
 	videos   *picture.VideoSettings // nil: it has none
@@ -238,7 +238,8 @@ func (g *Gallery) patches(x piece) picture.Patches {
 	return p
 }
 
-// videoPatches reads a part of a video. Its size must be the one that AddVideo was told. The video read last stays open.
+// videoPatches reads a part of a video. Its size must be the one that AddVideo was told. The video read last stays
+// open.
 func (g *Gallery) videoPatches(x piece) (p picture.Patches, err error) {
 	g.openMu.Lock()
 	defer g.openMu.Unlock()
