@@ -114,6 +114,19 @@ func TestHonestForeign(t *testing.T) {
 	}
 }
 
+// Go's standard library is compiled by the Makefile's flags, so it is not compiled again after `make build`.
+func TestGoFlags(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(makefile), "\nQUICK_GO := ")
+	want, _, _ := strings.Cut(rest, "\n")
+	if want == "" || !slices.Contains(goEnv(), "GOFLAGS="+want) {
+		t.Errorf("the Makefile builds with %q, the sandbox's library with %q", want, goEnv())
+	}
+}
+
 // A source is compiled once, however many ask at the same time.
 func TestBuildOnce(t *testing.T) {
 	needLanguage(t, "c")

@@ -278,10 +278,11 @@ func findNode(ctx context.Context, source string) (t toolchain, err error) {
 	return t, nil
 }
 
-// goEnv keeps the user's settings out of builds.
+// goEnv keeps the user's settings out of builds. The flags are the Makefile's, so that after `make build` most of the
+// standard library lies compiled in Go's cache. Programs are linked without debugging information anyway.
 func goEnv() []string {
-	return []string{"GOFLAGS=-trimpath", "GOENV=off", "GOWORK=off", "GO111MODULE=on", "GOTOOLCHAIN=local",
-		"CGO_ENABLED=0", "GOEXPERIMENT=",
+	return []string{"GOFLAGS=-trimpath -gcflags=all=-dwarf=false", "GOENV=off", "GOWORK=off", "GO111MODULE=on",
+		"GOTOOLCHAIN=local", "CGO_ENABLED=0", "GOEXPERIMENT=",
 		"GOOS=" + runtime.GOOS, "GOARCH=" + runtime.GOARCH}
 }
 
@@ -338,8 +339,8 @@ func goPackages() []string {
 }
 
 // goLibrary returns a folder with the compiled standard library and importcfg, the list that compiler and
-// linker read. It is built once per version of Go and kept in the user's cache: compiling takes most of a
-// minute.
+// linker read. It is built once per version of Go and kept in the user's cache: compiling takes half a minute of
+// processor time where Go's cache has none of it.
 func goLibrary(ctx context.Context, command, version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

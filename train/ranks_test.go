@@ -240,9 +240,13 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.Correction = rl.Correction{Bypass: rl.BypassPPO, Weights: rl.TokenWeights, High: 2}
 		}),
 		"ReMax, graded together": toy(GRPO, func(r *toyRun) { r.cfg.Advantage, r.together = "remax", true }),
-		"turns":                  toy(PPO, func(r *toyRun) { r.withTurns() }),
-		"agent":                  toy(PPO, func(r *toyRun) { r.bringing() }),
-		"conversations":          toy(FlowRL, func(r *toyRun) { r.delegates() }),
+		"ReMax, graded by three ranks": toy(GRPO, func(r *toyRun) {
+			r.cfg.Advantage, r.together = "remax", true
+			r.judging = Judging{Ranks: 3, Alike: func(it rollout.Item) string { return it.Completion.Text }}
+		}),
+		"turns":         toy(PPO, func(r *toyRun) { r.withTurns() }),
+		"agent":         toy(PPO, func(r *toyRun) { r.bringing() }),
+		"conversations": toy(FlowRL, func(r *toyRun) { r.delegates() }),
 		"turns in states": toy(GRPO, func(r *toyRun) {
 			r.delegates().earns()
 			earning()["turns in states, ahead, less a KL"](&r.cfg)

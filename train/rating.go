@@ -30,8 +30,8 @@ type RaterConfig struct {
 // bit of a Rating depends on which problems are rated in one call, or on the number of ranks.
 type Rater struct{ t *Trainer }
 
-// NewRater makes a Rater. Of p it reads Sampler, Grader, Prompt, Problems, Seed, Show, Ranks, Tensor and Phase, which
-// hears of step 0.
+// NewRater makes a Rater. Of p it reads Sampler, Grader, Judging, Prompt, Problems, Seed, Show, Ranks, Tensor and
+// Phase, which hears of step 0.
 func NewRater(c RaterConfig, p Parts) (*Rater, error) {
 	if c.Samples < 1 {
 		return nil, fmt.Errorf("train: %d completions rate no problem", c.Samples)

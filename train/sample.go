@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
-	"sync"
 
 	"exp/train/rl"
 	"exp/train/rollout"
@@ -113,97 +111,6 @@ func KeepFinite(v *rollout.Verdict) {
 			return
 		}
 	}
-}
-
-// judge calls the grader. Ranks that sample deal the trajectories among themselves; a grader that prefers
-// to judge them all at once does so on the first of them.
-func (t *Trainer) judge(ctx context.Context, step int, all []Trajectory) error {
-	r, size := t.sampling.Rank(), t.sampling.Size()
-	lo, hi := r*len(all)/size, (r+1)*len(all)/size
-	batch, ok := t.Grader.(rollout.BatchGrader)
-	var err error
-	switch {
-	case !ok:
-		err = judgeApart(ctx, t.Grader, all[lo:hi], func(n int) {
-			t.phase(step, "grade", min(n*size, len(all)), len(all)) // as if all ranks were as fast as this one
-		})
-	case r == 0:
-		lo, hi = 0, len(all)
-		err = judgeTogether(ctx, batch, all)
-	default:
-		lo, hi = 0, 0
-	}
-	for i := lo; i < hi; i++ {
-		all[i].Verdict.Reward += 0 // makes -0, which gob does not send, +0 for any number of ranks
-	}
-	if size == 1 {
-		return err
-	}
-	verdicts := make([]rollout.Verdict, 0, hi-lo)
-	for i := lo; i < hi; i++ {
-		verdicts = append(verdicts, all[i].Verdict)
-	}
-	lists, err := share(t.sampling, verdicts, err)
-	if err != nil {
-		return err
-	}
-	for i, v := range slices.Concat(lists...) {
-		all[i].Verdict = v
-	}
-	return nil
-}
-
-// judgeTogether grades all trajectories in one call.
-func judgeTogether(ctx context.Context, batch rollout.BatchGrader, all []Trajectory) error {
-	items := make([]rollout.Item, len(all))
-	for i := range all {
-		items[i] = rollout.Item{Problem: all[i].Problem, Sample: all[i].Sample, Completion: all[i].Completion}
-	}
-	verdicts, err := batch.GradeAll(ctx, items)
-	if err != nil {
-		return err
-	}
-	if len(verdicts) != len(all) {
-		return fmt.Errorf("the grader returned %d verdicts for %d completions", len(verdicts), len(all))
-	}
-	for i := range all {
-		all[i].Verdict = verdicts[i]
-	}
-	return nil
-}
-
-// judgeApart grades each trajectory by itself, on all processors, and tells judged how many are
-// done. If several fail it returns the first trajectory's error.
-func judgeApart(ctx context.Context, g rollout.Grader, all []Trajectory, judged func(n int)) error {
-	threads := min(runtime.GOMAXPROCS(0), len(all))
-	errs := make([]error, threads)
-	var done sync.WaitGroup
-	var mu sync.Mutex
-	graded := 0
-	for n := range threads {
-		part := all[n*len(all)/threads : (n+1)*len(all)/threads]
-		done.Go(func() {
-			for i := range part {
-				v, err := g.Grade(ctx, part[i].Problem, part[i].Completion)
-				if err != nil {
-					errs[n] = fmt.Errorf("problem %s: %w", part[i].Problem.ID, err)
-					return
-				}
-				part[i].Verdict = v
-				mu.Lock()
-				graded++
-				judged(graded)
-				mu.Unlock()
-			}
-		})
-	}
-	done.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // NotGradedError reports that more of a step's completions lack a verdict than

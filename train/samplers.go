@@ -103,7 +103,10 @@ func (t *Trainer) finish(clock *stopwatch, fresh []*collected, failed ...error) 
 //
 // A rank that has an error waits only until the limit: another rank, the cause of the error, may never come. After a
 // failed exchange no other follows, and the rank returns at once.
-func (t *Trainer) Meet(failed error) error {
+func (t *Trainer) Meet(failed error) error { return t.meet(t.Ranks, failed) }
+
+// meet is Meet for some ranks.
+func (t *Trainer) meet(g ranks.Group, failed error) error {
 	if ranks.IsBroken(failed) {
 		return failed
 	}
@@ -111,7 +114,7 @@ func (t *Trainer) Meet(failed error) error {
 		t.Wait(true)
 		defer t.Wait(false)
 	}
-	return ranks.Agree(t.Ranks, failed)
+	return ranks.Agree(g, failed)
 }
 
 // receive gives every rank the steps that the samplers have sampled, or their error.

@@ -95,6 +95,7 @@ type toyRun struct {
 	wait     func(on bool)
 	cutText  bool // the tokens are cutLetters
 	together bool // the grader judges a step's completions in one call
+	judging  Judging
 	bf16     bool // open another backend, of bf16
 	adapters *model.Adapters
 	frozen   bool                    // the reference policy has a backbone
@@ -272,7 +273,7 @@ func (r *toyRun) start() *Trainer {
 	if needs.LogZ {
 		heads.LogZ = &r.cfg.LogZ
 	}
-	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Prompt: r.prompt,
+	p := Parts{Backend: be, Tensor: r.tensor, RolloutTensor: r.rollout, Grader: r.grade, Judging: r.judging, Prompt: r.prompt,
 		Problems: r.problems, Seed: hashSeed(r.seed), Clock: func() time.Time { return time.Unix(0, 0) },
 		Recorded: r.recorded, Ranks: r.ranks, Samplers: r.samplers, Wait: r.wait, Agreement: byParity, Answer: afterB,
 		Demonstration: ofA,

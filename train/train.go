@@ -45,6 +45,7 @@ type Parts struct {
 	Process *model.Model    // trainable, the process reward model, of Policy's architecture; nil unless needed
 	Sampler rollout.Sampler // draws from Policy or Copy; nil on a rank that only learns
 	Grader  rollout.Grader
+	Judging Judging // of Grader
 	// Agreement returns the answers of completions of a problem, equal where they agree and empty without one,
 	// found without its gold answers; it is needed with RewardMajority.
 	Agreement func(ctx context.Context, p *rollout.Problem, list []*rollout.Completion) ([]string, error)

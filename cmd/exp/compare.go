@@ -13,6 +13,7 @@ import (
 
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/config"
 	"exp/reports/compare"
@@ -294,7 +295,7 @@ func refusalText(e *compare.NotComparableError, l term.Layout) string {
 	var hidden map[string]int
 	t.Rows, hidden = refusalRows(e)
 	for _, block := range slices.Sorted(maps.Keys(hidden)) {
-		row := []term.Cell{{Text: fmt.Sprintf("%s.* (%d keys)", block, hidden[block])}}
+		row := []term.Cell{{Text: fmt.Sprintf("%s.* (%s)", block, quantity.Plural(hidden[block], "key"))}}
 		for range e.Arms {
 			row = append(row, term.Cell{Text: "…"})
 		}

@@ -10,6 +10,7 @@ import (
 	"exp/cmd/exp/cli"
 	"exp/cmd/exp/term"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/differ"
 	"exp/harness/explain"
@@ -307,7 +308,7 @@ func (p *diffPage) env() error {
 
 func (p *diffPage) trajectory() error {
 	t := p.d.Trajectory
-	steps := fmt.Sprintf("%d steps", t.StepsA)
+	steps := quantity.Plural(int(t.StepsA), "step")
 	if t.StepsA != t.StepsB {
 		steps = fmt.Sprintf("%d and %d steps", t.StepsA, t.StepsB)
 	}

@@ -109,7 +109,8 @@ func responseFlags() []cli.Flag {
 		&cli.StringFlag{Name: "responses", Usage: "read responses from `FILE`"},
 		&cli.StringSliceFlag{Name: "suite", Usage: "take problems and gold answers from `SUITE`, a name or a " +
 			"file; for weights, may be given again", DefaultText: "from the file itself"},
-		&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again",
+		&cli.StringSliceFlag{Name: "grader", Usage: "grade with `NAME`; may be given again; for weights also none: " +
+			"as in the suite, whatever a run's configuration says",
 			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "k", Usage: "the k of pass@k and maj@k: `N,N`",
 			DefaultText: "powers of two up to n, and n"},

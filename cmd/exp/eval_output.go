@@ -42,8 +42,8 @@ func (w *gradeWatcher) GradeDone(failed bool) {
 
 // SandboxBroke implements rescore.Watcher.
 func (w *gradeWatcher) SandboxBroke(times int64, last error) {
-	w.app.Warn("the sandbox failed %d times, most recently: %v; programs that could not be rerun are not graded",
-		times, last)
+	w.app.Warn("the sandbox failed %s, most recently: %v; programs that could not be rerun are not graded",
+		quantity.Plural(int(times), "time"), last)
 }
 
 // writeResponses writes FORM=FILE.

@@ -50,7 +50,16 @@ func (s evalSetting) appendTo(values []config.Value, c *cli.Context) []config.Va
 	if !c.IsSet(s.flag) {
 		return values
 	}
-	return append(values, config.Value{Path: s.key, Value: c.String(s.flag), From: "--" + s.flag})
+	return append(values, config.Value{Path: s.key, Value: s.value(c.String(s.flag)), From: "--" + s.flag})
+}
+
+// value returns the key's value for a flag's text. A text that leaves the choice to the suite's definition, in a
+// configuration, is the user's choice in a flag.
+func (s evalSetting) value(text string) string {
+	if s.flag == "prompt" && text == config.ProblemMark || s.flag == "description" && text == "" {
+		return config.None
+	}
+	return text
 }
 
 // evalRunFlags are the flags that need weights.
@@ -77,8 +86,8 @@ func evalRunFlags() []cli.Flag {
 		generationFlag("FOLDER: "),
 		&cli.IntFlag{Name: "max-new-tokens", Aliases: []string{"max-tokens"},
 			Usage: "RUN, FOLDER: sample at most `N` tokens", DefaultText: unset},
-		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes",
-			DefaultText: unset},
+		&cli.StringFlag{Name: "prompt", Usage: "RUN, FOLDER: ask `TEXT`, with {problem} where the problem goes; " +
+			"'{problem}' or none: the problem alone", DefaultText: "as in the configuration, or the suite"},
 		&cli.StringFlag{Name: "likelihood", Usage: "RUN, FOLDER: answer with the likeliest option instead of " +
 			"sampling: `letter`, behind the prompt with all options, or option, its text behind the question alone; " +
 			"off", DefaultText: "as in the suite"},
@@ -87,7 +96,7 @@ func evalRunFlags() []cli.Flag {
 		&cli.StringFlag{Name: "shots-suite", Usage: "RUN, FOLDER: take them from `SUITE` of the store",
 			DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "description", Usage: "RUN, FOLDER: begin each prompt with `TEXT`, with {source} " +
-			"where the problem's source goes", DefaultText: "as in the suite"},
+			"where the problem's source goes; none: with nothing", DefaultText: "as in the suite"},
 		&cli.StringFlag{Name: "truncate", Usage: "RUN, FOLDER: cut prompts of more than data.max_prompt_tokens " +
 			"on the `SIDE` left, right or middle, and count them, or refuse the suite: error", DefaultText: unset},
 		&cli.StringFlag{Name: "max-not-graded", Usage: "RUN, FOLDER: score also if a `SHARE` of the completions " +
@@ -135,6 +144,9 @@ func (a *app) evalWeights(c *cli.Context, ref string) error {
 					"options' likelihoods at temperature 1", f, mode)
 			}
 		}
+	}
+	if c.IsSet("shots-suite") && c.String("shots-suite") == "" {
+		return a.Usagef("--shots-suite names no suite; --shots 0 asks without examples")
 	}
 	if len(c.StringSlice("suite")) == 0 {
 		return a.Usagef("--suite NAME is needed: a suite of the store, a file or, for a run, test or val")
@@ -216,7 +228,8 @@ func noFolder(ref string, err error) error {
 // evalRun scores the final weights of a run and stores the results with the run. It
 // trains nothing and recomputes nothing that is stored.
 func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []string, values []config.Value) error {
-	o := replan.Options{Kinds: trainingStages(), Values: values, Getenv: a.Getenv}
+	o := replan.Options{Kinds: trainingStages(), Getenv: a.Getenv}
+	o.Values = append(unsetByProtocol(c, db, run), values...)
 	p, be, err := replan.Plan(c.Context, db, run, o)
 	var other *replan.SourcesError
 	if dir := filepath.Join(db.RunDir(run.RID), stage.MergedDir); errors.As(err, &other) && inspect.IsModel(dir) {
@@ -232,6 +245,20 @@ func (a *app) evalRun(c *cli.Context, db *store.DB, run store.Run, suites []stri
 	be.Close()
 	return a.scoreSuites(c, db, plan.Wanted{Config: p.Config, Seed: run.Seed}, suites,
 		harness.Options{Joins: true, Rescore: c.Bool("rescore")})
+}
+
+// unsetByProtocol returns the settings of a run that --protocol replaces by its own, as values for their defaults. A
+// run's configuration records all of them, whoever set them.
+func unsetByProtocol(c *cli.Context, db *store.DB, run store.Run) (values []config.Value) {
+	const flag = "protocol"
+	if !c.IsSet(flag) || c.String(flag) == config.None &&
+		recorded.ConfigValue(c.Context, db, run, "eval.final.protocol") == config.None {
+		return nil
+	}
+	for _, path := range config.ProtocolKeys() {
+		values = append(values, config.Value{Path: path, From: "--" + flag})
+	}
+	return values
 }
 
 // scoreSuites executes a run whose configuration names suites, and prints its scores
@@ -259,7 +286,10 @@ func evalValues(c *cli.Context, suites []string) []config.Value {
 	for _, s := range evalSettings {
 		values = s.appendTo(values, c)
 	}
-	if list := c.StringSlice("grader"); len(list) > 0 {
+	switch list := c.StringSlice("grader"); {
+	case slices.Equal(list, []string{config.None}):
+		values = append(values, config.Value{Path: "eval.final.graders", From: "--grader"})
+	case len(list) > 0:
 		values = append(values, config.Value{Path: "eval.final.graders", Value: list, From: "--grader"})
 	}
 	switch {

@@ -64,6 +64,17 @@ func TestEvalRun(t *testing.T) {
 	if e := run("eval", "@last", "--suite", "puzzles", "-n", "3", "-k", "1,2,3"); e.code != 0 || !strings.Contains(e.stdout, "pass@2 ") {
 		t.Errorf("the chosen k is not shown:\n%s", e.stdout)
 	}
+	// A protocol sets all its settings, though the run's configuration has them, and flags win over it.
+	greedy := []string{"--protocol", "flowrl-validation", "--max-new-tokens", "24"}
+	if m := rows(greedy...); m["n"] != 1 {
+		t.Errorf("by the protocol: %v", m)
+	}
+	if m := rows(append(greedy, "--n", "2", "--temperature", "1")...); m["n"] != 2 {
+		t.Errorf("by the protocol and a flag: %v", m)
+	}
+	if m := rows("--protocol", "none"); m["n"] != 4 {
+		t.Errorf("by no protocol: %v", m)
+	}
 	if after := run("ls", "--json", "--fields", "pass@1,pass@4"); after.stdout != before.stdout {
 		t.Errorf("the run's headline changed:\n%s\n%s", before.stdout, after.stdout)
 	}

@@ -73,11 +73,20 @@ func TestEvalLikelihood(t *testing.T) {
 		!strings.Contains(shown.stdout, `"reason":"A -`) {
 		t.Errorf("%s%s", shown.stdout, shown.stderr)
 	}
+	// A flag wins over the definition, even if its text is the default of the key.
+	for _, flags := range [][]string{{"--prompt", "{problem}"}, {"--prompt", "none"}} {
+		alone := eval(append([]string{"--suite", "arc", "--shots", "0", "--description", ""}, flags...)...)
+		alone.succeeds(t)
+		if shown := run("samples", "@last", "-n", "1", "-o", "jsonl"); !strings.Contains(shown.stdout, `"prompt":"Gas?"`) {
+			t.Errorf("%v: %s%s", flags, shown.stdout, shown.stderr)
+		}
+	}
+	eval("--suite", "arc", "--shots-suite", "").refuses(t, 2, "--shots 0 asks without examples")
 	sampled := metrics(eval("--suite", "arc", "--likelihood", "off", "--n", "1", "--max-new-tokens", "2"))
 	if !strings.Contains(sampled, "length_mean") {
 		t.Errorf("sampled: %s", sampled)
 	}
-	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "6 completions of 3 evaluations sampled again") {
+	if e := run("verify", "@last"); e.code != 0 || !strings.Contains(e.stderr+e.stdout, "8 completions of 4 evaluations sampled again") {
 		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)
 	}
 

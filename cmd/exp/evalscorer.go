@@ -75,7 +75,7 @@ func (a *app) scorer(c *cli.Context, db *store.DB, ref string) ([]string, error)
 		return []string{"kind=judge", "judge.url=" + ref}, nil
 	}
 	model, reads, err := a.scorerFolder(c, db, ref)
-	return append([]string{"weights=" + model}, reads...), err
+	return append([]string{"kind=model", "weights=" + model}, reads...), err
 }
 
 // scorerFolder returns where the reward model is that ref names: a reference to a hub, a folder, or a run that trained

@@ -225,6 +225,14 @@ s/^\{"id":"([0-9]+)".*$/{"id":"\1","score":0.25}/
 	write("judge.txt", "Rate {response} for {prompt}.")
 	verify("10 stages repeated")
 
+	// --score-by none drops the scorer of a run's configuration.
+	call{}.run("run", "../../configs/smoke_cpu.yaml", "--set", "name=scored", "--set", "eval.final.scorer={kind: command, command: "+
+		program+"}", "--store", db).succeeds(t)
+	without := call{}.run("eval", "scored", "--suite", "test", "--score-by", "none", "--json", "--store", db)
+	if without.succeeds(t); strings.Contains(without.stdout, "best@") {
+		t.Errorf("a scorer chose:\n%s", without.stdout)
+	}
+
 	eval("--score-by", "[]").refuses(t, 2, "eval.final.scorer.command names no program")
 	eval("--score-by", "[sed").refuses(t, 2, "--score-by", "sequence end token")
 	eval("--score-by", "[./nobody]").refuses(t, 2, "nobody")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,12 @@ func formatOf(path string) string {
 		return "mlflow"
 	}
 	return formatBundle
+}
+
+// foreignEnding reports whether a file's name promises another format than a bundle's.
+func foreignEnding(path string) bool {
+	return slices.Contains([]string{".json", ".jsonl", ".tsv", ".txt", ".xlsx", ".html", ".gz", ".tgz", ".zst", ".zip",
+		".sqlite", ".wandb"}, strings.ToLower(filepath.Ext(path)))
 }
 
 func exportCommand(a *app) *cli.Command {
@@ -91,7 +98,10 @@ func (a *app) export(c *cli.Context, db *store.DB, args []string) error {
 	selections, path := args[:len(args)-1], args[len(args)-1]
 	form, err := cli.OneOf("--format", c.String("format"), exportFormats())
 	if !c.IsSet("format") {
-		form = formatOf(path)
+		if form = formatOf(path); form == formatBundle && foreignEnding(path) {
+			return a.Usagef("%s: exp export writes no %s files", path, filepath.Ext(path)).
+				Advise("name a .tar for a bundle, a .csv, .parquet or .db for metrics, or give --format")
+		}
 	}
 	if c.String("format") == "wandb-offline" {
 		return cli.Usagef("--format wandb-offline cannot be written: the log of an offline run is undocumented, and " +

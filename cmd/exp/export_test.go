@@ -140,6 +140,8 @@ func TestExportFormats(t *testing.T) {
 		want string
 	}{
 		{"export smoke#0 x --format wandb-offline", 2, "only wandb's own client writes it"},
+		{"export smoke#0 metrics.json", 2, "exp export writes no .json files"},
+		{"export smoke#0 x.tar.GZ", 2, "name a .tar for a bundle"},
 		{"export smoke#0 x --format xml", 2, `--format is "xml"`},
 		{"export smoke#0 x --format csv --no-weights", 2, "need --format bundle"},
 		{"export smoke#0 " + dir, 2, "already exists"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"exp/cmd/exp/cli"
+	"exp/harness/config"
 	"exp/harness/evaluate"
 )
 
@@ -26,7 +27,7 @@ func (a *app) generation(c *cli.Context, dir string) (bool, error) {
 	default:
 		return false, a.Usagef("--%s %s: want auto, or none", generationConfig, v)
 	}
-	if wanted && c.String("protocol") != "" {
+	if p := c.String("protocol"); wanted && p != "" && p != config.None {
 		return false, a.Usagef("--%s auto and --protocol both say how to sample: give one, and flags for what "+
 			"differs", generationConfig)
 	}

@@ -71,5 +71,7 @@ func TestGenerationConfig(t *testing.T) {
 		t.Errorf("flags of the same values are another evaluation:\n%s", e.stderr)
 	}
 	run("eval", dir, "--suite", "sums", "--generation-config", "auto", "--protocol", "flowrl-math").refuses(t, 2, "both say how to sample")
+	run("eval", dir, "--suite", "sums", "--generation-config", "auto", "--protocol", "none",
+		"--max-new-tokens", "8", "--dry-run").succeeds(t)
 	run("eval", "@last", "--suite", "sums", "--generation-config", "auto").refuses(t, 2, "--generation-config needs a FOLDER")
 }

@@ -14,6 +14,7 @@ import (
 	"exp/eval/grade/peer"
 	"exp/eval/task"
 	"exp/experiments/aside"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 	"exp/harness/vocab"
 )
@@ -23,10 +24,11 @@ func gradeCommand(a *app) *cli.Command {
 		Name:     "grade",
 		Category: "Results",
 		Usage:    "grade answers in a file, without a model",
-		Description: "Reads JSON rows with id, gold, and prediction (an answer) or response (a whole output; " +
-			"also prediction with kind \"response\"), and writes a row for each: id, correct, sure, extracted, " +
-			"reason. If rows have expected and tags, it prints how often the grader agrees, by tag. The graders " +
-			"are " + strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
+		Description: "Reads rows of JSON, parquet or a table (.csv, .tsv), also compressed, with id, gold, and " +
+			"prediction (an answer) or response (a whole output, which counts if a row has both; also prediction " +
+			"with kind \"response\"), and writes a row of JSON for each: id, correct, sure, extracted, reason. " +
+			"If rows have expected and tags, it prints how often the grader agrees, by tag. The graders are " +
+			strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
 			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr. " +
 			"--audit RUN reads the verdicts that gave a run's rewards and lists, by form and over steps, right " +
 			"answers that rest on a convention, on words taken for a unit or on a step that is not sure, answers " +
@@ -89,7 +91,7 @@ func (a *app) grade(c *cli.Context) error {
 			return r.Judge(g, c.Bool("strict"))
 		})
 		if err != nil && err == c.Context.Err() {
-			return cli.Stoppedf(c.Context, "grading stopped after %d rows", lines)
+			return cli.Stoppedf(c.Context, "grading stopped after %s", quantity.Plural(lines, "row"))
 		}
 		return err
 	}
@@ -114,7 +116,8 @@ func (a *app) grade(c *cli.Context) error {
 		a.Warn("%s has no rows", c.String("in"))
 	}
 	if len(t.Golds) > 0 && task.OwnGrader(g.Name) {
-		a.Warn("our grader does not understand %d gold answers and compares them as texts", t.Unread)
+		a.Warn("our grader does not understand %s, compared as texts",
+			quantity.Plural(t.Unread, "gold answer"))
 		for _, r := range t.Golds {
 			a.Warn("  row %s: gold %q: %v", r.ID, r.Gold, r.Err)
 		}
@@ -141,11 +144,11 @@ func (a *app) openRows(path string) (io.ReadCloser, error) {
 	if path == "-" {
 		return io.NopCloser(a.Stdin), nil
 	}
-	f, err := os.Open(path)
+	in, err := answers.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, cli.Failf(cli.ExitNotFound, "--in: %w", err)
 	}
-	return f, err
+	return in, err
 }
 
 // replaceFile writes to a temporary name and renames, so that a failure leaves the old

@@ -70,7 +70,7 @@ func TestGradeGolds(t *testing.T) {
 	}{{"exp", true}, {"math_dapo", false}} {
 		e := call{stdin: rows}.run("grade", "--in", "-", "--grader", tt.grader)
 		e.succeeds(t)
-		for _, want := range []string{"does not understand 1 gold answers", `row "b": gold "12 squared"`} {
+		for _, want := range []string{"does not understand 1 gold answer,", `row "b": gold "12 squared"`} {
 			if strings.Contains(e.stderr, want) != tt.warns {
 				t.Errorf("%s: %q: %s", tt.grader, want, e.stderr)
 			}

@@ -226,11 +226,11 @@ func fileError(err error) error {
 func (a *app) printImported(out *imported) error {
 	return a.Out.PrintDocument(cli.Document{Schema: "exp.import/1", Data: out, Human: func(w io.Writer) error {
 		for _, r := range out.Added {
-			fmt.Fprintf(w, "added %s  %s#%d, %d steps%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed, r.Steps,
-				out.detail())
+			fmt.Fprintf(w, "added %s  %s#%d, %s%s\n", r.Run.Short(), term.Clean(r.Name), r.Seed,
+				quantity.Plural(int(r.Steps), "step"), out.detail())
 		}
 		for _, r := range out.Continued {
-			text := fmt.Sprintf("is continued: it had %d steps and has %d now", r.Had, r.Steps)
+			text := fmt.Sprintf("is continued: it had %s and has %d now", quantity.Plural(int(r.Had), "step"), r.Steps)
 			if r.Had == r.Steps {
 				text = "is brought up to date: the bundle has later attempts"
 			}

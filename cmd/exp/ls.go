@@ -109,8 +109,13 @@ func (a *app) list(c *cli.Context, db *store.DB, _ []string) error {
 	if err != nil {
 		return err
 	}
+	also, err := db.OtherNames(c.Context)
+	if err != nil {
+		return err
+	}
 	n := q.limit.of(len(l.Runs))
-	t := a.runTable(l.Runs, n, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey))},
+	t := a.runTable(l.Runs, n, also, append([]runColumn{a.verifiedColumn(proofs, l.Runs[:n], q.names(verifiedKey)),
+		{alsoNamed, func(_ int, r *store.Run) any { return otherNames(also[r.ID]) }}},
 		q.columns(&l, a.Out.Stream.TTY && a.Out.Stream.Width() < 100)...))
 	a.noteEmpty(c, db, len(l.Runs))
 	if err := a.Out.PrintTable(t); err != nil {

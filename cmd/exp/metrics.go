@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"exp/cmd/exp/cli"
+	"exp/experiments/quantity"
 	"exp/experiments/spelling"
 	"exp/experiments/store"
 	"exp/harness/metric"
@@ -155,8 +156,8 @@ func (a *app) noMetrics(c *cli.Context, db *store.DB, runs []store.Run) error {
 		if len(series) == 0 {
 			continue
 		}
-		f := cli.Failf(cli.ExitNotFound, "run %s has no matching point; it has %d steps", r.RID.Short(),
-			r.Steps)
+		f := cli.Failf(cli.ExitNotFound, "run %s has no matching point; it has %s", r.RID.Short(),
+			quantity.Plural(int(r.Steps), "step"))
 		f.Help = "exp metrics " + r.RID.Short() + " --list shows its metrics"
 		var names []string
 		for _, s := range series {

@@ -23,6 +23,10 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 	for i, r := range results {
 		runs[i] = r.Run
 	}
+	also, err := db.OtherNames(ctx)
+	if err != nil {
+		return err
+	}
 	t := cli.Table{Schema: "exp.run/1", Columns: []cli.Column{
 		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"},
 		{Key: "status", Style: statusStyle}, {Key: "steps"},
@@ -32,14 +36,14 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n)})
 	}
 	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
-		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true})
+		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true}, alsoNamed)
 	for i, r := range results {
 		var start any
 		if r.Start != nil {
 			start = *r.Start
 		}
-		row := []any{cli.HexID(r.Run.RID.String()), r.Run.Name, r.Run.Algo, r.Run.Seed, string(r.Run.Status),
-			r.Run.Steps}
+		row := []any{cli.HexID(r.Run.RID.String()), a.nameText(&r.Run, also), r.Run.Algo, r.Run.Seed,
+			string(r.Run.Status), r.Run.Steps}
 		for _, n := range names {
 			v := query.Result(&runs[i], n)
 			if n == "pass@1" && a.Out.ForPeople() {
@@ -47,7 +51,7 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 			}
 			row = append(row, v)
 		}
-		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached))
+		t.Rows = append(t.Rows, append(row, start, r.Executed, r.Cached, otherNames(also[r.Run.ID])))
 	}
 	return a.Out.PrintTable(t)
 }

@@ -40,16 +40,24 @@ func TestNextCommands(t *testing.T) {
 	exp(t, "samples", "unscored", "--suite", "train", "--store", dir).succeeds(t)
 
 	// A run that is repeated under another name is found by both.
-	run(smokeRecipe, "--set", "name=again").says(t, "is recorded as smoke already; again now finds it too")
+	run(smokeRecipe, "--set", "name=again").says(t, "is recorded as smoke already; again now finds it too", "  smoke (also again)  ")
 	for _, ref := range []string{"again", "again#0", "smoke#0"} {
-		exp(t, "show", ref, "--store", dir).says(t, "smoke#0", "name:again")
+		exp(t, "show", ref, "--store", dir).says(t, "smoke#0", "also named  again\n", "name:again")
+	}
+	exp(t, "ls", "--store", dir).says(t, "  smoke (also again)  ")
+	listed := exp(t, "ls", "again", "--store", dir, "-o", "csv", "--fields", "name,also_named")
+	if listed.succeeds(t); !strings.Contains(listed.stdout, "smoke,again\n") {
+		t.Errorf("for programs:\n%s", listed.stdout)
 	}
 	exp(t, "show", "again#1", "--store", dir).refuses(t, 3)
 	exp(t, "rm", "again", "--yes", "--store", dir).refuses(t, 2, "again is another name of run", "smoke#0")
 	// A run that has the name itself takes it back.
 	run(smokeRecipe, "--set", "name=again", "--set", "train.steps=1")
+	if e := exp(t, "ls", "--store", dir); strings.Contains(e.stdout, "also again") {
+		t.Errorf("another run has the name:\n%s", e.stdout)
+	}
 	exp(t, "rm", "again", "--yes", "--store", dir).succeeds(t)
-	exp(t, "show", "smoke", "--store", dir).says(t, "smoke#0")
+	exp(t, "show", "smoke", "--store", dir).says(t, "smoke#0", "also named  again")
 
 	// An edited recipe has the name of the earlier experiment.
 	edited := run(smokeRecipe, "--set", "train.optim.lr=0.002")

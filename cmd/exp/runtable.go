@@ -21,13 +21,13 @@ type runColumn struct {
 
 // runTable makes the table of the first n runs of a list. The result columns come from
 // all of them, so they do not depend on n; only shown values are looked up. Programs get
-// every column. A narrow terminal drops the third result, the duration and the second
+// every column. also has the runs' other names. A narrow terminal drops the third result, the duration and the second
 // result, in this order, before it shortens a name.
-func (a *app) runTable(runs []store.Run, n int, extra []runColumn) cli.Table {
-	columns := slices.Concat(a.identityColumns(), a.resultColumns(runs), a.timeColumns())
+func (a *app) runTable(runs []store.Run, n int, also map[int64][]string, extra []runColumn) cli.Table {
+	columns := slices.Concat(a.identityColumns(also), a.resultColumns(runs), a.timeColumns())
 	extra = withoutTwins(columns, extra)
 	columns = append(columns, extra...)
-	if slices.ContainsFunc(extra, func(c runColumn) bool { return c.Key != verifiedKey }) {
+	if slices.ContainsFunc(extra, func(c runColumn) bool { return c.Key != verifiedKey && c.Key != alsoNamed.Key }) {
 		giveWay(columns[:len(columns)-len(extra)])
 	}
 	t := cli.Table{Schema: "exp.ls/1", Rows: make([][]any, n)}
@@ -73,12 +73,33 @@ func giveWay(columns []runColumn) {
 	}
 }
 
-func (a *app) identityColumns() []runColumn {
+// alsoNamed is the column of the names that find a run besides its own.
+var alsoNamed = cli.Column{Key: "also_named", Wide: true}
+
+// otherNames is a cell of alsoNamed.
+func otherNames(names []string) any {
+	if len(names) == 0 {
+		return nil
+	}
+	return strings.Join(names, " ")
+}
+
+// nameText returns a run's name, for people with the others that find it: they may have asked for one of these.
+func (a *app) nameText(r *store.Run, also map[int64][]string) string {
+	if names := also[r.ID]; len(names) > 0 && a.Out.ForPeople() {
+		return r.Name + " (also " + strings.Join(names, ", ") + ")"
+	}
+	return r.Name
+}
+
+func (a *app) identityColumns(also map[int64][]string) []runColumn {
 	people, roomy := a.Out.ForPeople(), !a.Out.Stream.TTY || a.Out.Stream.Width() >= 100
 	return []runColumn{
 		{cli.Column{Key: "run", ID: true}, func(_ int, r *store.Run) any { return cli.HexID(r.RID.String()) }},
 		{cli.Column{Key: "xid", Wide: true}, func(_ int, r *store.Run) any { return cli.HexID(r.XID.String()) }},
-		{cli.Column{Key: "name", Rank: 1, Min: 8}, func(_ int, r *store.Run) any { return r.Name }},
+		{cli.Column{Key: "name", Rank: 1, Min: 8}, func(_ int, r *store.Run) any {
+			return a.nameText(r, also)
+		}},
 		{cli.Column{Key: "task", Wide: true}, func(_ int, r *store.Run) any { return r.Task }},
 		{cli.Column{Key: "algo"}, func(_ int, r *store.Run) any { return r.Algo }},
 		{cli.Column{Key: "model", Wide: true}, func(_ int, r *store.Run) any { return r.Model }},

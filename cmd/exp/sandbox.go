@@ -258,7 +258,8 @@ func (a *app) sandboxServe(ctx context.Context, cfg sandbox.Config, from, to str
 		return err
 	}
 	if n, err := p.InfraErrors(); n > 0 {
-		a.Warn("the sandbox failed %d times, and each program was retried once; most recently: %v", n, err)
+		a.Warn("the sandbox failed %s, and each program was retried once; most recently: %v",
+			quantity.Plural(int(n), "time"), err)
 	}
 	return nil
 }

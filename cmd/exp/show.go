@@ -102,8 +102,8 @@ func (a *app) writeSources(ctx context.Context, db *store.DB, run store.Run, dir
 		a.Warn("these stages were executed by other sources: %s (exp show %s --stages shows the code of each)",
 			strings.Join(out.Others, ", "), run.RID.Short())
 	}
-	return a.Out.PrintText("exp.sources/1", out, "%d files of run %s (code %s, %s) are in %s\n", out.Files,
-		run.RID.Short(), run.Code.Short(), out.Go, dir)
+	return a.Out.PrintText("exp.sources/1", out, "%s of run %s (code %s, %s) are in %s\n",
+		quantity.Plural(out.Files, "file"), run.RID.Short(), run.Code.Short(), out.Go, dir)
 }
 
 // mainResults are the results on the narrow page, suite by suite, in this order, with the

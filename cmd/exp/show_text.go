@@ -105,6 +105,7 @@ func (p *showPage) identity() {
 	}
 	p.Facts(
 		cli.Fact{Name: "what", Text: fmt.Sprintf("%s on %s, model %s, seed %d", p.made(), s.Task, s.Model, s.Seed)},
+		cli.Fact{Name: "also named", Text: strings.Join(s.AlsoNamed, ", ")},
 		cli.Fact{Name: "experiment", Text: "xid " + s.XID.Short()},
 		cli.Fact{Name: "digests", Text: fmt.Sprintf("config %s  code %s  chain %s", s.Config.Short(), s.Code.Short(),
 			cmp.Or(s.Chain.Short(), "none yet"))},

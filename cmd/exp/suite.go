@@ -112,7 +112,8 @@ func (a *app) suiteRemove(c *cli.Context, db *store.DB, row store.Suite) error {
 			row.Name)
 	}
 	if errors.Is(err, store.ErrInUse) {
-		return cli.Usagef("%d runs were scored on %s: their scores would lose their problems", row.Evals, row.Name)
+		return cli.Usagef("%s scored on %s would lose the problems of their scores",
+			quantity.Plural(int(row.Evals), "run"), row.Name)
 	}
 	if err == nil {
 		a.Note("%s is removed; its problems stay until exp gc", row.Name)
@@ -176,7 +177,7 @@ func (a *app) describeCopy(s *suite.Suite, digest ident.Digest, path string) {
 			s.Copies.Unique, s.Copies.Factor())
 	}
 	if s.Copies.Unanswered > 0 {
-		a.Warn("%s: %d rows have no answer and are left out", path, s.Copies.Unanswered)
+		a.Warn("%s: left out %s without an answer", path, quantity.Plural(s.Copies.Unanswered, "row"))
 	}
 	a.warnOfGolds(s, path)
 }
@@ -461,7 +462,7 @@ func (a *app) storedSuites(ctx context.Context) []cli.Candidate {
 	err := cli.With(a.OpenStore, func(db *store.DB) error {
 		all, err := db.Suites(ctx)
 		for _, s := range all {
-			list = append(list, cli.Candidate{Text: s.Name, Note: fmt.Sprintf("%d problems", s.N)})
+			list = append(list, cli.Candidate{Text: s.Name, Note: quantity.Plural(int(s.N), "problem")})
 		}
 		return err
 	})

@@ -153,7 +153,7 @@ func TestInterruptedRun(t *testing.T) {
 		if r.runs[0].Status != store.Interrupted || r.runs[0].Steps < 3 || r.runs[0].Steps >= 300 {
 			t.Fatalf("%v: run is %s after %d steps", sig.signal, r.runs[0].Status, r.runs[0].Steps)
 		}
-		if !strings.Contains(p.stderr.String(), fmt.Sprintf("stopped in train after %d recorded steps; saved", r.runs[0].Steps)) {
+		if !strings.Contains(p.stderr.String(), fmt.Sprintf("stopped in train after %d steps; saved", r.runs[0].Steps)) {
 			t.Errorf("%v: message\n%s", sig.signal, p.stderr.String())
 		}
 		if sig.signal == syscall.SIGINT {

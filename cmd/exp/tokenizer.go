@@ -33,10 +33,10 @@ func tokenizerCommand(a *app) *cli.Command {
 					"recipe's data",
 				Description: "Starts from the 256 bytes and merges the most frequent pairs until there are " +
 					"--vocab-size tokens, within the words that the pattern splits off. The result can encode " +
-					"any text. FILE is JSONL, JSON or parquet (--field selects fields; default: all texts), " +
-					"plain text, or a recipe (.yaml): the prompts and solutions of its training problems. The " +
-					"same texts give the same tokenizer, in any order. Writes tokenizer.json, " +
-					"tokenizer_config.json, special_tokens_map.json and generation_config.json to --out.",
+					"any text. FILE is JSONL, JSON, parquet, .csv or .tsv, also with .gz or .zst (--field selects " +
+					"fields; default: all texts), plain text, or a recipe (.yaml): the prompts and solutions of " +
+					"its training problems. The same texts give the same tokenizer, in any order. --out gets " +
+					"tokenizer.json, tokenizer_config.json, special_tokens_map.json and generation_config.json.",
 				UsageText: "exp tokenizer train train.jsonl --vocab-size 8192 --out tok # all texts of all rows\n" +
 					"exp tokenizer train configs/stories_cpu_flowrl.yaml --vocab-size 768 # what a recipe trains " +
 					"on, written to its tokenizer.path\n" +
@@ -130,8 +130,9 @@ func (a *app) tokenizerTrain(c *cli.Context, files []string) error {
 	if n := c.Int("vocab-size"); l.VocabSize < n {
 		a.Warn("only %d of %d tokens: no pair of tokens is left that occurs twice", l.VocabSize, n)
 	}
-	return a.Out.PrintText("exp.tokenizer.train/1", l, "%s: %d tokens, learned from %d texts of %d bytes; "+
-		"%.2f bytes a token in the first of them\n", l.Path, l.VocabSize, l.Texts, l.Bytes, l.BytesPer)
+	return a.Out.PrintText("exp.tokenizer.train/1", l, "%s: %d tokens, learned from %s of %d bytes; "+
+		"%.2f bytes a token in the first of them\n", l.Path, l.VocabSize, quantity.Plural(int(l.Texts), "text"),
+		l.Bytes, l.BytesPer)
 }
 
 // trainProgress shows the number of merges done.

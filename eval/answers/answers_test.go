@@ -1,10 +1,14 @@
 package answers
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +16,7 @@ import (
 	"exp/eval/grade/peer"
 )
 
-const rows = `{"id": "a", "gold": "\\frac{1}{2}", "prediction": "0.5", "expected": true, "tags": ["core", "decimal", "core"]}
+const answered = `{"id": "a", "gold": "\\frac{1}{2}", "prediction": "0.5", "expected": true, "tags": ["core", "decimal", "core"]}
 {"id": 2, "gold": 42, "response": "So \\boxed{41}.", "expected": true, "tags": ["core"]}
 
 {"id": "c", "gold": ["7", "8"], "prediction": "so \\boxed{8}", "kind": "response", "expected": false}
@@ -33,7 +37,7 @@ func own(t *testing.T) func(*Row) Verdict {
 func TestGrade(t *testing.T) {
 	var out strings.Builder
 	var tally Tally
-	lines, err := Grade(context.Background(), strings.NewReader(rows), &out, &tally, own(t))
+	lines, err := Grade(context.Background(), strings.NewReader(answered), &out, &tally, own(t))
 	if err != nil || lines != 6 {
 		t.Fatalf("%d lines, %v", lines, err)
 	}
@@ -93,12 +97,12 @@ func TestGradeBatches(t *testing.T) {
 func TestGradeErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var line *RowError
-	_, err := Grade(ctx, strings.NewReader(rows+"{oops"), &strings.Builder{}, &Tally{}, own(t))
+	_, err := Grade(ctx, strings.NewReader(answered+"{oops"), &strings.Builder{}, &Tally{}, own(t))
 	if !errors.As(err, &line) || line.Line != 6 {
 		t.Errorf("a row that is not JSON: %v", err)
 	}
 	cancel()
-	if _, err = Grade(ctx, strings.NewReader(rows), &strings.Builder{}, &Tally{}, own(t)); !errors.Is(err, context.Canceled) {
+	if _, err = Grade(ctx, strings.NewReader(answered), &strings.Builder{}, &Tally{}, own(t)); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -110,6 +114,50 @@ func TestGradeByteOrderMark(t *testing.T) {
 	_, err := Grade(t.Context(), strings.NewReader(in), &out, &Tally{}, own(t))
 	if err != nil || strings.Count(out.String(), `"correct":true`) != 1 {
 		t.Errorf("%v: %s", err, out.String())
+	}
+}
+
+// TestOpen: a file may have any form of rows; lines of JSON are read as they are.
+func TestOpen(t *testing.T) {
+	const one, two = `{"id": "a", "gold": "1/2", "prediction": "0.5"}`, `{"id": "b", "gold": "3", "prediction": "4"}`
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write([]byte("\n" + one + "\n" + two)); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"x.jsonl": "\ufeff\r\n" + one + "\r\n\r\n" + two, "x.json": "[" + one + ",\n" +
+		strings.Replace(two, ",", ",\n", 1) + "\n]", "x.csv": "id,gold,prediction\na,1/2,0.5\nb,3,4\n", "x.jsonl.gz": zipped.String()} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		in, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		_, err = Grade(t.Context(), in, &out, &Tally{}, own(t))
+		if got := out.String(); err != nil || strings.Count(got, "\n") != 2 || !strings.Contains(got, `{"id":"a","correct":true`) ||
+			!strings.Contains(got, `{"id":"b","correct":false`) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	path := filepath.Join(t.TempDir(), "x.csv")
+	if err := os.WriteFile(path, []byte("gold,prediction\n1,2,3\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Grade(t.Context(), in, &strings.Builder{}, &Tally{}, own(t)); err == nil || !strings.Contains(err.Error(), "x.csv:2: 3 cells") {
+		t.Errorf("a broken table: %v", err)
+	}
+	if _, err := Open(path + "none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
 	}
 }
 

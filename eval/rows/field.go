@@ -143,7 +143,8 @@ func (r Row) Texts(path string) ([]string, error) {
 	}
 	list, ok := v.([]any)
 	if !ok {
-		list = []any{v}
+		s, err := r.Text(path)
+		return []string{s}, err
 	}
 	var texts []string
 	for i, item := range list {

@@ -99,26 +99,32 @@ func readFile(path string, take takeRow) iter.Seq2[Row, error] {
 		}
 		defer f.Close() // read only: a failed close loses nothing
 		r := bufio.NewReaderSize(f, 1<<16)
-		head, _ := r.Peek(4)
+		head, _ := r.Peek(headBytes)
+		magic := string(head[:min(4, len(head))])
 		switch {
-		case string(head) == "PAR1":
+		case magic == "PAR1":
 			readParquet(f, path, take, yield)
 			return
 		case len(head) > 1 && head[0] == 0x1f && head[1] == 0x8b:
 			z, err := gzip.NewReader(r)
 			if err != nil {
-				yield(Row{}, &Error{Where: path, Err: err})
+				yield(Row{}, &Error{Where: path, Err: unpacked{by: "gzip"}.cut(err)})
 				return
 			}
-			r = bufio.NewReaderSize(z, 1<<16)
-		case string(head) == "\x28\xb5\x2f\xfd":
+			r = bufio.NewReaderSize(unpacked{z, "gzip"}, 1<<16)
+		case magic == "\x28\xb5\x2f\xfd":
 			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
 			if err != nil {
 				yield(Row{}, &Error{Where: path, Err: err})
 				return
 			}
 			defer z.Close()
-			r = bufio.NewReaderSize(z, 1<<16)
+			r = bufio.NewReaderSize(unpacked{z, "zstd"}, 1<<16)
+		default:
+			if err := foreign(path, head); err != nil {
+				yield(Row{}, &Error{Where: path, Err: err})
+				return
+			}
 		}
 		if c := separator(path); c != 0 {
 			readTable(r, c, path, take, yield)

@@ -184,7 +184,9 @@ func readValue(r io.Reader, path, where string, take takeRow, yield func(Row, er
 func items(data []byte) (list []json.RawMessage, many bool, err error) {
 	if data[0] != '[' {
 		if _, err := value(data); err != nil {
-			return nil, false, fmt.Errorf("%w (neither this line nor the whole file is a JSON value)", err)
+			line, _, _ := bytes.Cut(data, []byte("\n"))
+			err = fmt.Errorf("%w (neither this line nor the whole file is a JSON value)", err)
+			return nil, false, misread(err, line)
 		}
 		return []json.RawMessage{data}, false, nil
 	}
@@ -234,6 +236,10 @@ func notJSON(err error, text []byte) error {
 				return fmt.Errorf("not JSON, which has no %s: write null", word)
 			}
 		}
+		before := bytes.TrimRight(text[:at.Offset-1], " \t\r\n")
+		if c := text[at.Offset-1]; (c == ']' || c == '}') && bytes.HasSuffix(before, []byte(",")) {
+			return fmt.Errorf("not JSON: a comma stands before the last %c; remove it", c)
+		}
 	}
 	return fmt.Errorf("not JSON: %w", err)
 }
@@ -249,6 +255,10 @@ func notUTF8(text []byte) error {
 // after returns an error if anything follows a value.
 func after(text []byte, end int64) error {
 	if rest := bytes.TrimSpace(text[end:]); len(rest) > 0 {
+		if rest[0] == ',' {
+			return errors.New("not JSON: a comma follows the value; lines of JSON have none between them, only " +
+				"the items of an array in [ ]")
+		}
 		return fmt.Errorf("not JSON: %q follows the value", clip(string(rest)))
 	}
 	return nil

@@ -247,10 +247,21 @@ func TestReadRefuses(t *testing.T) {
 		{"UTF-16", "\xff\xfe{\x00}\x00", ":1: UTF-16, not UTF-8"},
 		{"Python's NaN", "{\"a\": 1}\n{\"a\": NaN}", ":2: not JSON, which has no NaN: write null"},
 		{"Python's infinity in an array", `[{"a": -Infinity}]`, ":1: not JSON, which has no Infinity: write null"},
-		{"a web page", "<html>\n</html>", ":1: not JSON"},
+		{"a web page", "<html>\n</html>", ": a web page, not data: fetch the file itself"},
+		{"a web page of today", "\ufeff\n<!DOCTYPE html>\n<html></html>", ": a web page, not data"},
+		{"a pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", ": a pointer of Git LFS, not the data: git lfs pull"},
+		{"a zip archive", "PK\x03\x04\x14", ": a zip archive: unpack it"},
+		{"Arrow", "ARROW1\x00\x00", ": an Arrow file: write it with to_parquet"},
+		{"a comma after a line", "{\"a\":1}\n{\"a\":1},\n{\"a\":1}", ":2: not JSON: a comma follows the value"},
+		{"commas after lines", "{\"a\":1},\n{\"a\":1}", ":1: not JSON: a comma follows the value"},
+		{"a comma after the last item", `[{"a":1}, ]`, ":1: not JSON: a comma stands before the last ]; remove it"},
+		{"a comma after the last field", `{"a":1, }`, ":1: not JSON: a comma stands before the last }; remove it"},
+		{"a table", "a,b\n1,2\n", "the name of a table ends in .csv or .tsv"},
 		{"damaged parquet", "PAR1 and so on PAR1", "parquet"},
 		{"parquet with too much metadata", "PAR1abcd\xd2\xbd\x2f\x84PAR1", "metadata of 2217721298 bytes in a file of 16"},
-		{"damaged gzip", "\x1f\x8b\x08", "EOF"},
+		{"gzip without its head", "\x1f\x8b\x08", ": the file is cut off, its gzip data has no end"},
+		{"gzip cut off", string(zipped(t, "{\"a\":1}\n")[:20]), "the file is cut off, its gzip data has no end"},
+		{"zstd cut off", string(packed(t, "{\"a\":1}\n")[:12]), "the file is cut off, its zstd data has no end"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := write(t, "x", []byte(tt.text))
@@ -259,6 +270,13 @@ func TestReadRefuses(t *testing.T) {
 				t.Errorf("%v, want %s…%s", err, path, tt.want)
 			}
 		})
+	}
+	path := write(t, "x.parquet", []byte("PAR0"))
+	if _, err := All(path); err == nil || !strings.HasPrefix(err.Error(), path+": not parquet, which begins with PAR1") {
+		t.Errorf("no parquet: %v", err)
+	}
+	if all, err := All(write(t, "x.parquet", []byte(`{"a":1}`))); err != nil || len(all) != 1 {
+		t.Errorf("JSON named as parquet: %v, %v", all, err)
 	}
 	if all, err := All(write(t, "x", nil)); err != nil || len(all) != 0 {
 		t.Errorf("an empty file: %v, %v", all, err)

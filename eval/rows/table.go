@@ -101,7 +101,8 @@ func tableError(path string, err error, cells, columns int) error {
 	case errors.Is(why, csv.ErrFieldCount):
 		why = fmt.Errorf("%d cells, but the first line names %d columns", cells, columns)
 	case errors.Is(why, csv.ErrQuote), errors.Is(why, csv.ErrBareQuote):
-		why = errors.New(`a quote inside a cell; quote the whole cell and double the quotes in it: "say ""yes"""`)
+		why = errors.New(`a quote inside a cell, or a quoted cell without its end; quote the whole cell and double ` +
+			`the quotes in it: "say ""yes"""`)
 	}
 	return &Error{Where: fmt.Sprintf("%s:%d", path, at.StartLine), Err: why}
 }

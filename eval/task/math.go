@@ -39,12 +39,13 @@ func Graders() []string { return append(peer.Names(), strictGrader, routedGrader
 type mathTask struct {
 	onlyRead
 	reward Reward
+	routed bool // verl's grader for the data source of each problem
 	own    bool // the grader is ours and says what its verdicts rest on
 	judge  func(q peer.Question, source, response string) (grade.Verdict, error)
 }
 
 func newMath(cfg Math, reward Reward) (*mathTask, error) {
-	t := &mathTask{reward: reward, own: OwnGrader(cfg.Grader)}
+	t := &mathTask{reward: reward, own: OwnGrader(cfg.Grader), routed: cfg.Grader == routedGrader}
 	switch cfg.Grader {
 	case strictGrader:
 		t.judge = firstRight(func(gold, response string) grade.Verdict {
@@ -164,7 +165,7 @@ func (t *mathTask) readRows(all iter.Seq2[rows.Row, error], from Source) ([]roll
 }
 
 // check rejects a gold answer that stands for "no answer" in the scorer, which would accept responses
-// without one.
+// without one, and a data source for which verl has no grader.
 func (t *mathTask) check(p *rollout.Problem) error {
 	facts, err := layout.FactsOf(p)
 	switch {
@@ -175,5 +176,21 @@ func (t *mathTask) check(p *rollout.Problem) error {
 	case slices.Contains(append(facts.Answers, p.Answer), noAnswer):
 		return errors.New(`the gold answer "[INVALID]" is what math_dapo assigns to a response without an answer`)
 	}
+	if t.routed {
+		return checkRoute(facts.Source)
+	}
 	return nil
+}
+
+// checkRoute returns an error unless verl has a grader for a data source.
+func checkRoute(source string) error {
+	_, err := peer.Route(source)
+	switch {
+	case err == nil:
+		return nil
+	case source == "":
+		err = errors.New("it names no data_source, by which verl picks a grader")
+	}
+	return fmt.Errorf("%w; choose another task.math.grader, such as exp; verl's grades %s", err,
+		strings.Join(peer.Sources(), ", "))
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -119,6 +120,24 @@ func TestMathFile(t *testing.T) {
 	}
 	if d := cmp.Diff(want, back); d != "" {
 		t.Errorf("written and read (-want +got)\n%s", d)
+	}
+}
+
+// A row that no grader of verl can grade is refused when it is read, not in the step that meets it.
+func TestMathRefusesSources(t *testing.T) {
+	const row = `{"data_source":"%s","prompt":"%d?","reward_model":{"ground_truth":"1"},"extra_info":{"index":%[2]d}}` + "\n"
+	for source, want := range map[string]string{"math_dapo": "", "aime24": "", "my/set": `problem my/set/1: verl's default_compute_score knows no ` +
+		`grader for this data source: "my/set"; choose another task.math.grader, such as exp; verl's grades openai/gsm8k, `, "": "it names no data_source"} {
+		path := filepath.Join(t.TempDir(), "x.jsonl")
+		if err := os.WriteFile(path, fmt.Appendf(nil, row+row, "math", 1, source, 2), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadFile(mathOf(t, "verl"), path); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", source, err, want)
+		}
+		if _, err := ReadFile(mathOf(t, "math_dapo"), path); err != nil {
+			t.Errorf("%q with another grader: %v", source, err)
+		}
 	}
 }
 

@@ -91,7 +91,7 @@ func TestSourceOfFiles(t *testing.T) {
 	s := Source{Path: file("a.jsonl", verl("openai/gsm8k", "A0", 0), verl("openai/gsm8k", "A1", 1)), More: []string{
 		file("b.jsonl", `{"question":"Q0","answer":"so\n#### 5"}`, `{"question":"Q1","answer":"#### 6"}`),
 		file("c.jsonl", verl("lighteval/MATH", "C0", 0), verl("openai/gsm8k", "A1", 1))}}
-	m := mathOf(t, "verl")
+	m := mathOf(t, "exp")
 	got, counts, err := s.Read(m)
 	if err != nil || counts != (Counts{Rows: 6, Repeated: 1}) {
 		t.Fatalf("%+v, %v", counts, err)

@@ -33,6 +33,11 @@ func (r reader) remarks() (err error) {
 		return err
 	}
 	r.run.Tags = append(r.run.Tags, tags...)
+	others, err := r.db.OtherNames(r.ctx)
+	if err != nil {
+		return err
+	}
+	r.run.AlsoNamed = others[r.row.ID]
 	notes, err := r.db.Notes(r.ctx, r.row.ID)
 	if err != nil {
 		return err

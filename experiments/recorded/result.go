@@ -1,7 +1,6 @@
 package recorded
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -22,7 +21,7 @@ type Result struct {
 // Score is a value with its 95 % interval.
 type Score struct {
 	Value float64  `json:"value"`
-	Lo    *float64 `json:"lo"` // nil: no interval
+	Lo    *float64 `json:"lo"` // nil: no interval, or one without width
 	Hi    *float64 `json:"hi"`
 }
 
@@ -114,8 +113,15 @@ func newestOfSuites(evals []store.Eval) (list []store.Eval) {
 
 func scoreOf(e store.Eval) *Score {
 	s := &Score{Value: e.Value}
-	if !math.IsNaN(e.Lo) && !math.IsNaN(e.Hi) {
+	if HasWidth(e.Lo, e.Hi) {
 		s.Lo, s.Hi = &e.Lo, &e.Hi
 	}
 	return s
 }
+
+// rounding is what the ends of an interval without spread may differ by.
+const rounding = 1e-12
+
+// HasWidth reports whether an interval says anything: not if an end is NaN, nor if all problems scored the same, since
+// then its width is 0, as if the next problem would score the same, too.
+func HasWidth(lo, hi float64) bool { return hi-lo > rounding }

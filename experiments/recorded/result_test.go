@@ -2,6 +2,7 @@ package recorded
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,5 +53,20 @@ func TestResultsOfNewestEvaluations(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Scores that are equal for all problems have no interval: [0.5, 0.5] would say that the next problem scores 0.5.
+func TestIntervalsWithoutWidth(t *testing.T) {
+	third := 1.0 / 3
+	for _, tt := range []struct {
+		lo, hi float64
+		want   bool
+	}{{0.25, 0.75, true}, {0.5, 0.5, false}, {third, third + 1e-16, false}, {0, 1e-6, true}, {math.NaN(), math.NaN(), false},
+		{math.Inf(-1), math.Inf(1), true}} {
+		s := Results([]store.Eval{{SuiteName: "test", Metric: "pass@1", Value: 0.5, Lo: tt.lo, Hi: tt.hi}})[0].After
+		if (s.Lo != nil) != tt.want || (s.Hi != nil) != tt.want || tt.want && (*s.Lo != tt.lo || *s.Hi != tt.hi) {
+			t.Errorf("[%v, %v]: %+v", tt.lo, tt.hi, s)
+		}
 	}
 }

@@ -57,6 +57,7 @@ type Run struct {
 	Parent     ident.Digest `json:"parent,omitempty"`
 	Deleted    time.Time    `json:"deleted,omitempty"`
 	Tags       []string     `json:"tags"`
+	AlsoNamed  []string     `json:"also_named,omitempty"` // names that find it besides its own
 	Notes      []store.Note `json:"notes"`
 	// Damage lists the stored results that are missing.
 	Damage      []Damage     `json:"damage"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +114,24 @@ func TestSetters(t *testing.T) {
 	if strings.Join(tags, " ") != "a b" {
 		t.Errorf("tags %v, want a b", tags)
 	}
+	// A name finds the run until another run has it.
+	other := newRun("y", 0)
+	for _, name := range []string{"z", other.Name, "m;n"} {
+		must(db.AddTag(ctx, run.ID, NameTag(name)))
+	}
+	named := func(want ...string) {
+		t.Helper()
+		names, err := db.OtherNames(ctx)
+		if must(err); !slices.Equal(names[run.ID], want) || len(names) != 1 {
+			t.Errorf("names %v, want %v", names, want)
+		}
+	}
+	named("m;n", "y", "z")
+	must(db.DeleteRun(ctx, ensure(t, db, other).ID))
+	named("m;n", "y", "z")
+	ensure(t, db, other) // restores it
+	named("m;n", "z")
+
 	must(db.RemoveTag(ctx, run.ID, "a"))
 	if err := db.RemoveTag(ctx, run.ID, "a"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("removing a tag twice: error %v, want ErrNotFound", err)

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -62,7 +63,25 @@ const PinTag = "pinned"
 
 // NameTag returns the tag of a run that was run again under another name. It keeps its
 // own name; the other finds it while no run has it.
-func NameTag(name string) string { return "name:" + name }
+func NameTag(name string) string { return nameTag + name }
+
+// nameTag begins the tags that are names.
+const nameTag = "name:"
+
+// OtherNames returns the names, sorted, that find each run besides its own (NameTag).
+func (db *DB) OtherNames(ctx context.Context) (map[int64][]string, error) {
+	tags, err := query(ctx, db.r, func(r *sql.Rows) (t RunTag, err error) {
+		err = r.Scan(&t.Run, &t.Tag)
+		return t, err
+	}, `SELECT run, tag FROM run_tags WHERE tag >= ? AND tag < ? AND NOT EXISTS (SELECT 1 FROM runs
+		WHERE name = substr(tag, ?) AND deleted IS NULL) ORDER BY run, tag`, nameTag,
+		strings.TrimSuffix(nameTag, ":")+";", len(nameTag)+1)
+	names := map[int64][]string{}
+	for _, t := range tags {
+		names[t.Run] = append(names[t.Run], strings.TrimPrefix(t.Tag, nameTag))
+	}
+	return names, db.fail("read names", err)
+}
 
 // CheckpointPin returns the tag that pins the checkpoint of a step.
 func CheckpointPin(step int64) string { return fmt.Sprintf("%s@%d", PinTag, step) }

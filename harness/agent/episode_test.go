@@ -421,7 +421,7 @@ func TestForms(t *testing.T) {
 	}
 	for fields, want := range map[string]string{
 		`, "guided_regex": "[0-9"`: "guided_regex: missing closing ]",
-		`, "response_format": {"type": "json_schema", "json_schema": {"schema": {"not": {}}}}`: `response_format: the schema has "not", which is not supported`,
+		`, "response_format": {"type": "json_schema", "json_schema": {"schema": {"contains": {}}}}`: `response_format: the schema has "contains", which is not supported`,
 		`, "tool_choice": "required"`: "tool_choice asks for a call, but the request has no tools",
 	} {
 		if got, why := x.chat(fields, user("a"), repeat("12"), user("b")); !strings.HasPrefix(got, "400 ") || !strings.HasPrefix(why, want) {

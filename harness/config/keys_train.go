@@ -199,13 +199,27 @@ func onlineKeys() []Key {
 // ProblemMark stands for the problem in eval.final.prompt.
 const ProblemMark = eval.ProblemMark
 
+// protocolKey names a published protocol.
+const protocolKey = "eval.final.protocol"
+
 // byProtocol returns the default that a published protocol sets, otherwise d.
 func byProtocol(d Default, value func(p eval.Protocol) any) Default {
 	var cases []Case
 	for _, p := range eval.Protocols() {
 		cases = append(cases, when(p.Name, is(value(p))))
 	}
-	return by("eval.final.protocol", d, cases...)
+	return by(protocolKey, d, cases...)
+}
+
+// ProtocolKeys lists the keys whose defaults eval.final.protocol sets, and the one whose default follows them.
+func ProtocolKeys() []string {
+	paths := []string{"eval.final.pass_k"}
+	for _, k := range schema().keys {
+		if k.Default.by == protocolKey {
+			paths = append(paths, k.Path)
+		}
+	}
+	return paths
 }
 
 func protocols() []string {
@@ -250,7 +264,7 @@ func askingKeys() []Key {
 				`(?s)([^{}]|\{source\}|\{\})*`),
 			Help: "text before the examples and the problem, such as \"Questions about {source}.\"; an empty line " +
 				"follows; {source} stands for the problem's source, with spaces for underscores; empty: as the " +
-				"suite's definition says"},
+				"suite's definition says; none: no text, whatever it says"},
 	}
 }
 
@@ -268,15 +282,16 @@ func finalKeys() []Key {
 				"add to the task's; the first gives the verdicts. Likelihood graders are for suites whose options " +
 				"are compared (eval.final.likelihood), the others for sampled answers"},
 		{Path: "eval.final.prompt", Kind: String, Default: is(ProblemMark),
-			Pattern: pattern("a text with "+ProblemMark+" in it once", `(?s).*\{problem\}.*`),
-			Help: "prompt for the problems of a suite; " + ProblemMark +
-				" stands for the problem. The run's own data brings its prompts"},
+			Pattern: pattern("a text with "+ProblemMark+" in it once, or none", `(?s).*\{problem\}.*|none`),
+			Help: "prompt for the problems of a suite; " + ProblemMark + " stands for the problem, and alone also " +
+				"for the prompt in the suite's definition; none: the problem alone, whatever the definition says. " +
+				"The run's own data brings its prompts"},
 		{Path: "eval.final.truncate", Kind: Enum, Words: []string{"data", "error", "left", "right", "middle"},
 			Default: is("data"), Late: true,
 			Help: "what to do with a prompt of a suite that is longer than data.max_prompt_tokens, as in left: " +
 				"refuse the suite, or cut tokens as data.truncate does; data is what data.truncate says"},
 	}, askingKeys(), []Key{
-		{Path: "eval.final.protocol", Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
+		{Path: protocolKey, Kind: Enum, Words: protocols(), Default: is("none"), Role: Expanded,
 			Help: "a published protocol whose sampling settings are the defaults of n, temperature, top_k, top_p " +
 				"and max_new_tokens (exp eval --protocol list)"},
 		{Path: "eval.final.n", Kind: Int, Default: byProtocol(is(16), func(p eval.Protocol) any { return p.N }),

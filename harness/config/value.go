@@ -12,6 +12,7 @@ type Value struct {
 	Path string // of the key
 	// Value is an int, a string, a list of strings, or a map of plain JSON values. A string is parsed
 	// as the key's kind: "0.5" is a number for a key of numbers, "[a, b]" a list for a key of lists.
+	// nil gives the key its default, whatever the files say.
 	Value any
 	From  string // where it came from, for errors and origins: "--temperature"
 }
@@ -22,6 +23,11 @@ func (l *loader) value(v Value) {
 	k := lookup(v.Path)
 	if k == nil {
 		panic("config: no key " + v.Path)
+	}
+	if v.Value == nil {
+		delete(l.set, k.Path)
+		delete(l.bad, k.Path)
+		return
 	}
 	src := &source{name: v.From, order: l.rank, set: true}
 	at := pos{src: src}

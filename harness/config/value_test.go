@@ -49,6 +49,12 @@ func TestValues(t *testing.T) {
 		t.Errorf("a flag that takes the template away: %v, %v", r.Run.Data.TemplateVars, err)
 	}
 
+	unset := []Value{{Path: "rollout.stop_ids", From: "--unset"}, {Path: "data.chat", From: "--unset"}}
+	if r, err = Load(Input{File: "x", Made: own, Values: unset}); err != nil || len(r.Run.Rollout.StopIDs) != 0 ||
+		r.Origin("rollout.stop_ids") != "default" || len(r.Run.Data.TemplateVars) != 5 {
+		t.Errorf("default again: %v from %s, %v", r.Run.Rollout.StopIDs, r.Origin("rollout.stop_ids"), err)
+	}
+
 	_, err = Load(Input{File: "exp eval x", Made: evaluation(), Values: []Value{{Path: "eval.final.temperature", Value: "hot", From: "--temperature"}}})
 	var bad Errors
 	if !errors.As(err, &bad) || len(bad) != 1 || !strings.HasPrefix(bad[0].Error(), `--temperature: error[E111]: eval.final.temperature must be a number, got "hot"`) {

@@ -65,7 +65,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 		}
 	}
 	judging := 0
-	if kind == config.Train && (c.Reward.HasModel() || c.Reward.Trained()) && w.Judges() {
+	if kind == config.Train && (c.Reward.HasModel() || c.Reward.Trained()) && w.Scores(c) {
 		held, room := rewardBytes(c, arch)
 		add("reward model", held)
 		judging = room

@@ -79,7 +79,8 @@ func (e *AmbiguousError) Error() string {
 	if len(e.Files) == 0 {
 		return fmt.Sprintf("%s: its part in the cache has no .parquet, .jsonl or .csv file", e.Ref)
 	}
-	return fmt.Sprintf("%s: the data set has %d files: %s", e.Ref, len(e.Files), quantity.AtMost(e.Files, 6))
+	return fmt.Sprintf("%s: the data set has %s: %s", e.Ref, quantity.Plural(len(e.Files), "file"),
+		quantity.AtMost(e.Files, 6))
 }
 
 // Hint shows the form of a reference to one of them.

@@ -8,8 +8,9 @@ import (
 	"exp/harness/stage"
 )
 
-// The keys that say how the problems of suites are asked, besides eval.final.prompt.
+// The keys that say how the problems of suites are asked.
 const (
+	promptKey      = "eval.final.prompt"
 	likelihoodKey  = "eval.final.likelihood"
 	shotsKey       = "eval.final.shots"
 	shotsSuiteKey  = "eval.final.shots_suite"
@@ -23,13 +24,16 @@ const truncateKey = "eval.final.truncate"
 // suite is asked, whether the configuration or the suite's definition says so, and leaves out what has no effect then.
 // Suites that are asked as they were before there was a choice keep their settings.
 func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
-	_, generates := settings["eval.final.prompt"]
+	_, generates := settings[promptKey]
 	_, scores := settings["eval.final.pass_k"]
 	for _, key := range []string{likelihoodKey, shotsKey, shotsSuiteKey, descriptionKey} {
 		delete(settings, key)
 	}
 	if own == nil {
 		delete(settings, truncateKey)
+		if settings[promptKey] == config.None {
+			settings[promptKey] = config.ProblemMark
+		}
 		return
 	}
 	a := own.AskingOf(&p.Config.Run)
@@ -43,7 +47,10 @@ func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
 	if !generates {
 		return
 	}
-	settings["eval.final.prompt"] = a.Prompt
+	settings[promptKey] = a.Prompt
+	if a.Prompt == config.ProblemMark && own.Asking.Prompt != "" && own.Asking.Prompt != config.ProblemMark {
+		settings[promptKey] = config.None // the mark alone stands for the suite's own
+	}
 	switch {
 	case a.Likelihood != "":
 		settings[likelihoodKey] = a.Likelihood
@@ -56,8 +63,11 @@ func (p *Run) setAsking(settings map[string]any, own *stage.Suite) {
 	case own.Asking.Shots > 0:
 		settings[shotsKey] = int64(0)
 	}
-	if a.Description != "" {
+	switch {
+	case a.Description != "":
 		settings[descriptionKey] = a.Description
+	case own.Asking.Description != "":
+		settings[descriptionKey] = config.None
 	}
 }
 

@@ -48,8 +48,17 @@ func TestAskingInIDs(t *testing.T) {
 		// exp verify reads from the record that something is turned off.
 		asked, recorded := s.AskingOf(&r.Run), p.Params(0)
 		if own.Likelihood != "" && asked.Likelihood == "" && recorded[likelihoodKey] != config.LikelihoodOff ||
-			own.Shots > 0 && asked.Shots == 0 && recorded[shotsKey] != int64(0) {
-			t.Errorf("%v: the record does not say that likelihoods or examples are off: %v", sets, recorded)
+			own.Shots > 0 && asked.Shots == 0 && recorded[shotsKey] != int64(0) ||
+			own.Description != "" && asked.Description == "" && recorded[descriptionKey] != config.None {
+			t.Errorf("%v: the record does not say that likelihoods, examples or a description are off: %v", sets, recorded)
+		}
+		again, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "eval.final.suites=[arc]"),
+			Values: []config.Value{{Path: promptKey, Value: recorded[promptKey], From: "the record"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.AskingOf(&again.Run); got != asked {
+			t.Errorf("%v: with the recorded prompt it is asked as %+v, not as %+v", sets, got, asked)
 		}
 		for path := range recorded {
 			if v, _ := p.Params(0)[likelihoodKey].(string); v == eval.ByOption && samplingOnly(path) {
@@ -70,6 +79,8 @@ func TestAskingInIDs(t *testing.T) {
 	}
 	same("off", suite.Asking{}, "eval.final.likelihood=off")
 	same("no examples", suite.Asking{}, "eval.final.shots=0")
+	same("no prompt and no description", suite.Asking{}, "eval.final.prompt=none", "eval.final.description=none")
+	same("a suite's prompt that is the problem", suite.Asking{Prompt: config.ProblemMark})
 	shown := suite.Asking{Likelihood: eval.ByOption, Shots: 2, ShotsSuite: "dev"}
 	sets := []string{"eval.final.likelihood=option", "eval.final.shots=2", "eval.final.shots_suite=dev"}
 	was := gen + score + protocol.String()
@@ -79,6 +90,15 @@ func TestAskingInIDs(t *testing.T) {
 	}
 	same("the configuration instead of the suite", suite.Asking{}, sets...)
 	same("a temperature", shown, "eval.final.temperature=0.5", "eval.final.n=2", "eval.final.pass_k=[1]")
+	worded := shown
+	worded.Prompt, worded.Description = "Q {problem}", "D"
+	own, _, ownProtocol := of(worded)
+	if own == gen || ownProtocol == protocol {
+		t.Error("a suite's prompt and description change no id")
+	}
+	if g, _, p := of(worded, "eval.final.prompt=none", "eval.final.description=none"); g == own || p == ownProtocol {
+		t.Error("without the suite's prompt and description it has the same id")
+	}
 	if g, _, p := of(shown, "eval.final.shots=1"); g == gen || p == protocol {
 		t.Error("the number of examples changes no id")
 	}
@@ -117,6 +137,9 @@ func TestExamplesAreInputs(t *testing.T) {
 // ownProtocol returns the settings of evaluations of the run's own data: those without the keys that came later.
 func ownProtocol(r *config.Resolved) map[string]any {
 	settings := r.Protocol()
+	if settings[promptKey] == config.None {
+		settings[promptKey] = config.ProblemMark
+	}
 	for path := range settings {
 		for _, name := range []string{"likelihood", "shots", "description", "truncate"} {
 			if strings.HasPrefix(path, "eval.final."+name) {

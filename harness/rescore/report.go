@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"exp/eval"
+	"exp/experiments/recorded"
 	"exp/sandbox"
 )
 
@@ -115,7 +116,7 @@ func (e *Evaluation) Report() *Report {
 
 func metricOf(m eval.Metric) Metric {
 	d := Metric{Name: m.Name, Value: m.Value, SE: m.SE, Problems: m.N, Clusters: m.Clusters}
-	if m.Interval != nil {
+	if m.Interval != nil && recorded.HasWidth(m.Interval.Lo, m.Interval.Hi) {
 		d.Lo, d.Hi, d.Interval = &m.Interval.Lo, &m.Interval.Hi, m.Interval.Method
 	}
 	return d

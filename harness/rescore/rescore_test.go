@@ -47,6 +47,9 @@ func TestGrade(t *testing.T) {
 		if g.Metrics[0].Name != "pass@1" || g.Metrics[0].Value != want[g.Name] {
 			t.Errorf("%s: %+v", g.Name, g.Metrics[0])
 		}
+		if lo := g.Metrics[0].Lo; lo != nil || g.Metrics[0].SE == nil { // both problems score 0.5
+			t.Errorf("%s: an interval without width from %v", g.Name, *lo)
+		}
 		delete(want, g.Name)
 	}
 	if len(want) > 0 || r.Problems != 2 || r.Samples != 4 || r.Least != 2 || r.Most != 2 {

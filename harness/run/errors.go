@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/harness/plan"
 )
 
@@ -19,7 +20,11 @@ type InterruptedError struct {
 }
 
 func (e *InterruptedError) Error() string {
-	return fmt.Sprintf("run %s: stopped in %s after %d recorded steps", e.RID.Short(), e.Stage, e.Step)
+	text := fmt.Sprintf("run %s: stopped in %s", e.RID.Short(), e.Stage)
+	if e.Step > 0 {
+		text += " after " + quantity.Plural(int(e.Step), "step")
+	}
+	return text
 }
 
 // Unwrap returns the cause.

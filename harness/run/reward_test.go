@@ -332,28 +332,31 @@ func TestJudgeReward(t *testing.T) {
 	}
 }
 
+// classifier writes a reward model for runs with the smoke recipe's tokenizer.
+func (l *lab) classifier(dir string, seed int64) {
+	l.t.Helper()
+	tok, err := prompt.Tokenizer(&smoke(l.t).Run)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	c := stage.ModelConfig(&smoke(l.t).Run, tok.VocabSize())
+	c.InitStd = 0.5
+	m, err := model.New(l.be, c, model.Heads{LM: true, Value: true}, false)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer m.Close()
+	m.Init(func(label string) uint64 { return ident.Seed(seed, label) })
+	l.be.Copy(m.View("score.weight"), m.View("model.embed_tokens.weight").Slice(0, c.Width))
+	l.writeModel(dir, "LlamaForSequenceClassification", tok, m, func(t model.Tensor) bool { return t.Name != "score.bias" && t.Name != "lm_head.weight" })
+}
+
 // A reward model is computed by the run's own engine; its weights are part of what the
 // run is.
 func TestModelReward(t *testing.T) {
 	l := newLab(t)
 	dir := t.TempDir()
-	write := func(seed uint64) {
-		tok, err := prompt.Tokenizer(&smoke(t).Run)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := stage.ModelConfig(&smoke(t).Run, tok.VocabSize())
-		c.InitStd = 0.5
-		m, err := model.New(l.be, c, model.Heads{LM: true, Value: true}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.Close()
-		m.Init(func(label string) uint64 { return ident.Seed(int64(seed), label) })
-		l.be.Copy(m.View("score.weight"), m.View("model.embed_tokens.weight").Slice(0, c.Width))
-		l.writeModel(dir, "LlamaForSequenceClassification", tok, m, func(t model.Tensor) bool { return t.Name != "score.bias" && t.Name != "lm_head.weight" })
-	}
-	write(1)
+	l.classifier(dir, 1)
 	conf := "reward={kind: model, weights: " + dir + "}"
 	p := l.plan(1, rewarded, conf)
 	res, _ := l.execute(p)
@@ -362,7 +365,7 @@ func TestModelReward(t *testing.T) {
 	if err != nil || len(curves) != 3 || curves[0].Values[0] == curves[2].Values[0] {
 		t.Errorf("scores: got %+v, %v, want different ones", curves, err)
 	}
-	write(2)
+	l.classifier(dir, 2)
 	if other := l.plan(1, rewarded, conf); other.RID == p.RID {
 		t.Error("other weights are the same run")
 	}

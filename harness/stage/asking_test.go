@@ -41,6 +41,12 @@ func TestAskingOf(t *testing.T) {
 		{"the configuration's", s, func(f *config.Final) {
 			f.Likelihood, f.Shots, f.ShotsSuite, f.Description, f.Prompt = eval.ByLetter, &two, "x", "E", "R {problem}"
 		}, suite.Asking{Likelihood: eval.ByLetter, Shots: 2, ShotsSuite: "x", Description: "E", Prompt: "R {problem}"}, "likelihood"},
+		{"none", s, func(f *config.Final) {
+			f.Likelihood, f.Description, f.Prompt = config.LikelihoodOff, config.None, config.None
+		},
+			suite.Asking{Shots: 5, ShotsSuite: "dev", Prompt: "{problem}"}, "exp gpqa"},
+		{"none of a suite without", bare, func(f *config.Final) { f.Description, f.Prompt = config.None, config.None },
+			suite.Asking{Prompt: "{problem}"}, "exp gpqa"},
 		{"nobody's", bare, func(*config.Final) {}, suite.Asking{Prompt: "{problem}"}, "exp gpqa"},
 		{"chosen graders", s, func(f *config.Final) { f.Graders = []string{"likelihood_per_byte", "exp"} }, own, "likelihood_per_byte"},
 		{"chosen graders of samples", bare, func(f *config.Final) { f.Graders = []string{"likelihood_per_byte", "exp"} },

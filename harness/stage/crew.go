@@ -2,6 +2,7 @@ package stage
 
 import (
 	"exp/harness/config"
+	"exp/train"
 	"exp/train/generate"
 )
 
@@ -53,8 +54,31 @@ func (w Crew) Apart() bool { return w.Ranks < w.All }
 // Groups returns how many groups share the mini-batches.
 func (w Crew) Groups() int { return w.Ranks / w.Tensor }
 
-// Judges reports whether the first of the ranks has the reward model.
-func (w Crew) Judges() bool { return w.Samples && !(w.Learns && w.Apart()) }
+// Judges returns how many of the ranks, the first ones, score completions with the run's reward.
+func (w Crew) Judges(c *config.Run) int {
+	if !w.Samples || w.Learns && w.Apart() {
+		return 0
+	}
+	if judges := rewardKindOf(&c.Reward).judges; judges != nil {
+		return judges(&c.Reward, w.Ranks, w.besides(c))
+	}
+	return 1
+}
+
+// besides returns how many ranks score completions beside those of the crew that judge: if some ranks only sample, the
+// first of the others scores validations that nothing but the reward judges.
+func (w Crew) besides(c *config.Run) int {
+	if w.Apart() && !w.Learns && c.JudgesAlone() && c.Eval.Online.EverySteps > 0 {
+		return 1
+	}
+	return 0
+}
+
+// Scores reports whether one of the ranks holds what gives the run's reward: one that judges or, if others sample for
+// training, the first one for validations that nothing else judges.
+func (w Crew) Scores(c *config.Run) bool {
+	return w.Judges(c) > 0 || w.Learns && w.Apart() && Samplers(c, w.All).besides(c) > 0
+}
 
 // Copies reports whether the ranks sample from a copy of the weights that they train.
 func (w Crew) Copies() bool { return w.Learns && w.Samples && w.Rollout != w.Tensor }
@@ -71,8 +95,13 @@ func (w Crew) Calls(c *config.Run) []generate.Call {
 	return calls(c, true, true, dealt)
 }
 
-// crew returns this rank's crew in training.
-func (e *Env) crew() Crew { return CrewOf(e.run(), e.group().Rank(), e.group().Size()) }
+// crew returns this rank's crew in training, or where pass rates are measured.
+func (e *Env) crew() Crew {
+	if e.rating {
+		return Everyone(e.run(), e.group().Size())
+	}
+	return CrewOf(e.run(), e.group().Rank(), e.group().Size())
+}
 
 // validates reports whether this rank samples for validations: all do, but if some only sample, these wait, and
 // of the others the first one samples with those that share its products.
@@ -87,5 +116,30 @@ func (e *Env) samples() bool {
 	return !w.Learns || !w.Apart() || e.validates()
 }
 
-// judges reports whether this rank grades alone what judges, commands and reward models grade.
-func (e *Env) judges() bool { return e.crew().Judges() && e.group().Rank() == e.crew().First }
+// judges reports whether this rank scores completions with the run's reward.
+func (e *Env) judges() bool { return e.group().Rank()-e.crew().First < e.crew().Judges(e.run()) }
+
+// judging says how ranks divide what a grader of batches judges: the run's reward, or else the task.
+func (e *Env) judging(byReward bool) (x train.Judging, err error) {
+	if !byReward {
+		return x, nil
+	}
+	x.Ranks = e.crew().Judges(e.run())
+	if reads := rewardKindOf(&e.run().Reward).reads; reads != nil && x.Ranks > 1 {
+		x.Alike, err = reads(&e.run().Reward)
+	}
+	return x, err
+}
+
+// seat returns this rank's place among the ranks that may score completions at the same time.
+func (e *Env) seat() (place, of int) {
+	c, w := e.run(), e.crew()
+	if !w.Apart() {
+		return e.group().Rank(), w.Judges(c)
+	}
+	samplers := Samplers(c, w.All)
+	if place, of = e.group().Rank()-samplers.First, samplers.Judges(c); w.Learns {
+		place = of
+	}
+	return place, of + samplers.besides(c)
+}

@@ -1,11 +1,16 @@
 package stage
 
 import (
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"exp/harness/config"
 	"exp/train/ranks"
+	"exp/train/reward"
+	"exp/train/rollout"
 )
 
 // Who trains, samples, validates and judges among five ranks that share products in twos for training and in
@@ -45,6 +50,80 @@ func TestCrewOfRanks(t *testing.T) {
 				t.Errorf("%s: ranks that %s: %v, want %v", tt.name, []string{"learn", "sample", "validate", "judge"}[i],
 					list[0], list[1])
 			}
+		}
+	}
+}
+
+// Who scores by which reward among five ranks, of which two or none only sample, and what holds a reward model; judges
+// keep the limits of the configuration together, also with the first rank, which validates.
+func TestCrewScores(t *testing.T) {
+	for _, tt := range []struct {
+		kind                        string
+		samplers, concurrent, every int
+		judge                       []int // ranks that score in training
+		learnersHold, samplersHold  bool
+		requests                    int // at a time, of all judges
+		alike                       bool
+	}{
+		{kind: "command", judge: []int{0}, learnersHold: true},
+		{kind: "model", judge: []int{0, 1, 2, 3, 4}, learnersHold: true},
+		{kind: config.TrainedReward, judge: []int{0, 1, 2, 3, 4}, learnersHold: true},
+		{kind: "genrm", judge: []int{0, 1, 2, 3, 4}, learnersHold: true, alike: true},
+		{kind: "genrm", samplers: 2, judge: []int{3, 4}, samplersHold: true, alike: true},
+		{kind: "command", samplers: 2, every: 1, judge: []int{3}, learnersHold: true, samplersHold: true},
+		{kind: "model", samplers: 2, every: 1, judge: []int{3, 4}, learnersHold: true, samplersHold: true},
+		{kind: "judge", concurrent: 3, judge: []int{0, 1, 2}, learnersHold: true, requests: 3, alike: true},
+		{kind: "judge", concurrent: 1, judge: []int{0}, learnersHold: true, requests: 1},
+		{kind: "judge", concurrent: 7, judge: []int{0, 1, 2, 3, 4}, learnersHold: true, requests: 7, alike: true},
+		{kind: "judge", samplers: 2, concurrent: 2, judge: []int{3, 4}, samplersHold: true, requests: 2, alike: true},
+		{kind: "judge", samplers: 2, concurrent: 2, every: 1, judge: []int{3}, learnersHold: true, samplersHold: true, requests: 2},
+		{kind: "judge", samplers: 2, concurrent: 1, every: 1, judge: []int{3}, learnersHold: true, samplersHold: true, requests: 2},
+		{kind: "judge", samplers: 2, concurrent: 8, every: 1, judge: []int{3, 4}, learnersHold: true, samplersHold: true, requests: 8, alike: true},
+	} {
+		c := config.Run{Task: config.Task{Kind: config.PromptsTask}, Compute: config.Compute{TensorParallel: 1, RolloutRanks: tt.samplers},
+			Reward: config.Reward{Kind: tt.kind, Judge: config.Judge{Concurrent: tt.concurrent, Template: filepath.Join(t.TempDir(), "judge.txt")}}}
+		if err := os.WriteFile(c.Reward.Judge.Template, []byte("{prompt}: {response}, {gold}"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		c.Eval.Online.EverySteps = tt.every
+		var judge []int
+		requests, rate := 0, 0.0
+		for _, g := range ranks.InProcess(5) {
+			e := &Env{Config: &config.Resolved{Run: c}, Ranks: g}
+			judges := e.judges()
+			if judges {
+				judge = append(judge, g.Rank())
+				how, err := e.judging(true)
+				if err != nil || how.Ranks != len(tt.judge) || (how.Alike != nil) != tt.alike {
+					t.Errorf("%s, %d samplers: %+v, %v", tt.kind, tt.samplers, how, err)
+				} else if tt.alike {
+					got := how.Alike(rollout.Item{Problem: &rollout.Problem{Prompt: "P", Answer: "G"}, Completion: &rollout.Completion{Text: "R"}})
+					if got != "P: R, G" {
+						t.Errorf("%s reads %q", tt.kind, got)
+					}
+				}
+			}
+			if judges || g.Rank() == 0 && tt.every > 0 {
+				o := reward.JudgeOptions{Concurrent: tt.concurrent, Rate: 3}.Share(e.seat())
+				requests, rate = requests+o.Concurrent, rate+o.Rate
+			}
+		}
+		if !slices.Equal(judge, tt.judge) || tt.kind == "judge" && (requests != tt.requests || math.Abs(rate-3) > 1e-9) {
+			t.Errorf("%s, %d samplers, validations %d, concurrent %d: ranks %v score, want %v; %d requests at a time, want %d; %v a second",
+				tt.kind, tt.samplers, tt.every, tt.concurrent, judge, tt.judge, requests, tt.requests, rate)
+		}
+		if l, s := Learners(&c, 5).Scores(&c), Samplers(&c, 5).Scores(&c); l != tt.learnersHold || tt.samplers > 0 && s != tt.samplersHold {
+			t.Errorf("%s, %d samplers, validations %d: learners hold it %t, samplers %t", tt.kind, tt.samplers, tt.every, l, s)
+		}
+	}
+	c := config.Run{Reward: config.Reward{Kind: "model"}, Compute: config.Compute{TensorParallel: 1, RolloutRanks: 2}}
+	for _, g := range ranks.InProcess(3) { // all of them rate
+		e := &Env{Config: &config.Resolved{Run: c}, Ranks: g, rating: true}
+		if how, err := e.judging(true); !e.judges() || how.Ranks != 3 || err != nil {
+			t.Errorf("pass rates: rank %d of %+v, %v", g.Rank(), how, err)
+		}
+		if how, err := e.judging(false); how.Ranks != 0 || err != nil {
+			t.Errorf("pass rates by the task: %+v, %v", how, err)
 		}
 	}
 }

@@ -134,17 +134,18 @@ func (e *Env) toolCommand() *toolcall.Command {
 		Workers: c.Workers, Limit: c.Limit, Retries: c.Retries, Log: e.saysOf("tool")})
 }
 
-// saysOf returns what warns of a program's standard error, where a text may have several lines.
+// saysOf returns what warns of a program's standard error, where a text may have several lines. It shows the same text
+// sameLines times.
 func (e *Env) saysOf(kind string) func(text string) {
 	name := program.Excerpt([]byte(strings.Join(e.run().Rollout.Tools.Command, " ")))
-	return func(text string) {
+	return (&stderrLines{show: func(text string) {
 		if strings.Contains(text, "\n") {
 			text = "\n" + text
 		} else {
 			text = " " + text
 		}
 		e.warn("%s %s:%s", kind, name, text)
-	}
+	}}).add
 }
 
 // TryTool starts the program that answers calls or plays episodes, if there is one. A program that ends at once ends

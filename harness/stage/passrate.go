@@ -67,7 +67,7 @@ type rater struct {
 // rateProblems samples completions of every training problem from the weights that reinforcement learning starts from,
 // and grades them. It does not depend on the run's seed.
 func rateProblems(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
-	e.scorer = in[RoleScorer]
+	e.scorer, e.rating = in[RoleScorer], true
 	r := &rater{Env: e}
 	var owned closers
 	defer owned.close()
@@ -147,11 +147,16 @@ func (r *rater) build(ctx context.Context, in Inputs, owned *closers) (err error
 		return err
 	}
 	owned.add(func() { _ = end() }) // all verdicts are there
+	judging, err := r.judging(c.JudgesAlone())
+	if err != nil {
+		return err
+	}
 	r.rater, err = train.NewRater(
 		train.RaterConfig{Samples: c.Data.PassRate.Samples, Sampling: params, MaxNotGraded: c.Reward.MaxNotGraded},
-		train.Parts{Sampler: engine, Grader: grader, Prompt: prompts.Encode, Problems: r.problems,
-			Seed:  func(label string) uint64 { return ident.Seed(r.Seed, "pass rate/"+label) },
-			Ranks: r.Ranks, Tensor: Everyone(c, r.group().Size()).Tensor, Phase: r.phase, Show: r.showsBrought()})
+		train.Parts{Sampler: engine, Grader: grader, Judging: judging, Prompt: prompts.Encode,
+			Problems: r.problems,
+			Seed:     func(label string) uint64 { return ident.Seed(r.Seed, "pass rate/"+label) },
+			Ranks:    r.Ranks, Tensor: Everyone(c, r.group().Size()).Tensor, Phase: r.phase, Show: r.showsBrought()})
 	return err
 }
 
@@ -164,13 +169,13 @@ func (r *rater) ratingParams(ctx context.Context, prompts *prompt.Prompter) (p r
 }
 
 // ratingGrader returns what says which completions are right: the task, or the reward where it judges alone, on the
-// first rank.
+// ranks that judge.
 func (r *rater) ratingGrader(ctx context.Context) (g rollout.Grader, end func() error, err error) {
 	t, endTask, err := r.newTask(ctx)
 	if err != nil || !r.run().JudgesAlone() {
 		return t, endTask, err
 	}
-	if !r.leads() {
+	if !r.judges() {
 		return reward.NewGrader(t, nil, nil), endTask, nil
 	}
 	g, endReward, err := r.newJudgeAlone(t, nil, nil)

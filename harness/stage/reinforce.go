@@ -174,8 +174,8 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 		return err
 	}
 	owned.add(r.trainer.Close)
-	if r.online != nil {
-		r.online.gen.Sampler = r.trainer.Sampler // which deals problems among the ranks that sample
+	if err := r.shareValidations(); err != nil {
+		return err
 	}
 	r.saver = r.Env.saver(string(config.Train), r.trainer)
 	return nil
@@ -204,6 +204,9 @@ func (r *reinforcement) buildReward(parts *train.Parts, prompts *prompt.Prompter
 		return err
 	}
 	owned.add(func() { _ = r.reward() }) // a second time if training failed
+	if parts.Judging, err = r.judging(!r.run().Reward.ByTask()); err != nil {
+		return err
+	}
 	parts.Agreement = r.agreement
 	if !r.cfg.Self.ReadsAnswers() {
 		return nil

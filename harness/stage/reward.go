@@ -26,7 +26,7 @@ import (
 )
 
 // newReward returns the grader of training and the function that closes it: the task itself, the task with the
-// configured reward, or that reward alone. Only the rank has its scorer that judges.
+// configured reward, or that reward alone. Only the ranks have its scorer that judge.
 func (e *Env) newReward(t rollout.Grader) (g rollout.Grader, end func() error, err error) {
 	if g, end, err = e.newOwnReward(t); err == nil {
 		g = e.heeds(g)
@@ -148,7 +148,7 @@ func (e *Env) newJudge(parts []string) (*reward.Judge, error) {
 	if c.Cache && e.Answers != "" {
 		o.Cache = e.Answers
 	}
-	return reward.NewJudge(o), nil
+	return reward.NewJudge(o.Share(e.seat())), nil
 }
 
 // reading returns how a judge's answers are read.

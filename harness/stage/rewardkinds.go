@@ -2,6 +2,7 @@ package stage
 
 import (
 	"fmt"
+	"os"
 	"strings"
 
 	"exp/experiments/ident"
@@ -10,6 +11,7 @@ import (
 	"exp/train"
 	"exp/train/reward"
 	"exp/train/rl"
+	"exp/train/rollout"
 )
 
 // rewardKind is what stages do for a kind of reward: a row of the only table of reward.kind in this package. The
@@ -19,6 +21,12 @@ type rewardKind struct {
 	train func(t *train.Config, r *config.Reward)
 	// scorer makes what scores completions, whose answers have the named parts; nil: the task's reward counts.
 	scorer func(e *Env, parts []string) (reward.Scorer, error)
+	// judges returns how many of so many ranks that sample score completions, each its share, while a number of others
+	// may score too; nil: the first one alone.
+	judges func(r *config.Reward, ranks, others int) int
+	// reads returns the function that says what the scorer reads of a completion, where it scores equal ones once;
+	// nil: it scores each.
+	reads func(r *config.Reward) (func(it rollout.Item) string, error)
 	// files adds the digests of files that the reward depends on, each under its key and use; a zero one is left out.
 	files func(c *config.Run, policy *prompt.Prompter, add func(key, use string, digest func() (ident.Digest, error)))
 	// note is a line of the plan; nil: there is none.
@@ -41,21 +49,29 @@ func rewardKinds() map[string]rewardKind {
 		},
 		"judge": {
 			scorer: func(e *Env, parts []string) (reward.Scorer, error) { return e.newJudge(parts) },
+			judges: func(r *config.Reward, ranks, others int) int {
+				return max(1, min(ranks, r.Judge.Concurrent-others))
+			},
+			reads:  judgeReads,
 			files:  judgeFiles,
 			source: func(r *config.Reward) string { return "judge: " + r.Judge.URL },
 			hint:   "check reward.judge.url, reward.judge.model and that the server answers",
 		},
 		"model": {
 			scorer: func(e *Env, _ []string) (reward.Scorer, error) { return e.newRewardModel() },
+			judges: allJudge,
 			files:  rewardModelFiles,
 			note:   rewardModelNote,
 		},
 		config.TrainedReward: {
 			scorer: func(e *Env, _ []string) (reward.Scorer, error) { return e.newTrainedScorer() },
+			judges: allJudge,
 			note:   trainedRewardNote,
 		},
 		"genrm": {
 			scorer: func(e *Env, parts []string) (reward.Scorer, error) { return e.newGenerative(parts) },
+			judges: allJudge,
+			reads:  judgeReads,
 			files:  generativeFiles,
 			note:   generativeNote,
 			source: func(r *config.Reward) string { return "generative reward model: " + r.Weights },
@@ -74,6 +90,15 @@ func rewardKinds() map[string]rewardKind {
 				Absent: r.Wrong, Learn: l.Learn}
 		}},
 	}
+}
+
+// allJudge is rewardKind.judges of a model that each rank holds.
+func allJudge(_ *config.Reward, ranks, _ int) int { return ranks }
+
+// judgeReads is rewardKind.reads of a judge that is asked by messages.
+func judgeReads(r *config.Reward) (func(it rollout.Item) string, error) {
+	template, err := os.ReadFile(r.Judge.Template)
+	return func(it rollout.Item) string { return reward.Message(string(template), it) }, err
 }
 
 // rewardKindOf returns the row of a reward; an empty one if the task defines the reward.

@@ -101,6 +101,7 @@ type Env struct {
 	images     model.Images          // of the stage's problems; nil: they show none
 	scorer     ident.Digest          // the reward model that this run trained, for a stage that scores with it
 	scoring    bool                  // the reward of the configuration is the scorer of an evaluation
+	rating     bool                  // the stage measures pass rates
 }
 
 // Placement says what a run keeps in the host's memory because its GPU has no room, and how much

@@ -110,10 +110,17 @@ func (s *Suite) AskingOf(c *config.Run) suite.Asking {
 	if a.Shots == 0 {
 		a.ShotsSuite = ""
 	}
-	if f.Description != "" {
+	switch f.Description {
+	case "":
+	case config.None:
+		a.Description = ""
+	default:
 		a.Description = f.Description
 	}
-	if f.Prompt != config.ProblemMark || a.Prompt == "" {
+	switch {
+	case f.Prompt == config.None:
+		a.Prompt = config.ProblemMark
+	case f.Prompt != config.ProblemMark || a.Prompt == "":
 		a.Prompt = f.Prompt
 	}
 	return a

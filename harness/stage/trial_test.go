@@ -69,3 +69,18 @@ func TestStderrLines(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// A program that says the same whenever it is started again is quoted three times, with all its lines.
+func TestSaysOf(t *testing.T) {
+	var got []string
+	e := &Env{Config: &config.Resolved{}, Hooks: Hooks{Warn: func(text string) { got = append(got, text) }}}
+	e.run().Rollout.Tools.Command = []string{"python3", "agent.py"}
+	says := e.saysOf("agent")
+	for _, text := range []string{"Traceback:\nno site", "started again once", "Traceback:\nno site", "Traceback:\nno site", "Traceback:\nno site"} {
+		says(text)
+	}
+	const one = "agent python3 agent.py:\nTraceback:\nno site"
+	if want := []string{one, "agent python3 agent.py: started again once", one, one + " (the same line is not shown again)"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

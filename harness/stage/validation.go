@@ -26,6 +26,7 @@ type onlineEval struct {
 	problems []rollout.Problem
 	gen      eval.Generator
 	grader   rollout.Grader
+	together bool        // all ranks that sample call grader
 	overlong rl.Overlong // counts in verl's reward
 }
 
@@ -73,21 +74,35 @@ func (r *reinforcement) validationGrader(training rollout.Grader, owned *closers
 	return g, err
 }
 
+// shareValidations divides validations among the ranks that sample them: problems and, unless others sample in
+// training, the grading.
+func (r *reinforcement) shareValidations() error {
+	if r.online == nil {
+		return nil
+	}
+	if r.online.gen.Sampler = r.trainer.Sampler; r.crew().Apart() {
+		return nil
+	}
+	judging, err := r.judging(r.online.judged)
+	r.online.grader, r.online.together = r.trainer.Together(r.online.grader, judging), true
+	return err
+}
+
 // validationDue reports whether to validate after a step: every so many steps and, like verl, at the end.
 func (e *Env) validationDue(step, of int) bool {
 	every := e.run().Eval.Online.EverySteps
 	return every > 0 && (step%every == 0 || step == of)
 }
 
-// assist does what the first rank needs of this one for a validation: it gives its part of the weights and
-// samples its share, or waits if others sample. The first rank then grades alone.
+// assist does what the first rank needs of this one for a validation: it gives its part of the weights, and samples
+// and grades its share, or waits if others do.
 func (r *reinforcement) assist(step int) error {
 	if err := r.trainer.PrepareSampler(); err != nil {
 		return err // others may be within an exchange, so nobody can meet
 	}
 	var err error
 	if o := r.online; o != nil {
-		_, err = o.gen.Generate(context.Background(), o.problems, 0, o.n, r.validating(step))
+		err = o.assist(context.Background(), r.validating(step))
 	}
 	return r.trainer.Meet(err)
 }
@@ -151,6 +166,19 @@ func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, e
 		list, ungraded, err = nil, failed.Error(), nil
 	}
 	return list, ungraded, r.trainer.Meet(err)
+}
+
+// assist samples and grades a share, and keeps nothing.
+func (o *onlineEval) assist(ctx context.Context, done func(int)) error {
+	samples, err := o.gen.Generate(ctx, o.problems, 0, o.n, done)
+	if err != nil || !o.together {
+		return err
+	}
+	_, err = eval.Score(ctx, o.grader, o.problems, samples, eval.Scoring{})
+	if failed := (*eval.NotGradedError)(nil); errors.As(err, &failed) {
+		return nil // the first rank says so
+	}
+	return err
 }
 
 // measure samples and grades completions and tells done how many are sampled. A grader that fails is

@@ -14,6 +14,7 @@ import (
 	"exp/eval/layout"
 	"exp/eval/suite"
 	"exp/experiments/ident"
+	"exp/experiments/quantity"
 	"exp/experiments/store"
 )
 
@@ -95,7 +96,7 @@ func Check(db *store.DB, row store.Suite) error {
 	}
 	s, err := Load(db, row)
 	if err == nil && int64(len(s.Problems)) != row.N {
-		err = fmt.Errorf("%d problems, not %d", len(s.Problems), row.N)
+		err = fmt.Errorf("%s, not %d", quantity.Plural(len(s.Problems), "problem"), row.N)
 	}
 	return err
 }

@@ -4,8 +4,10 @@ package vocab
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"maps"
@@ -21,7 +23,7 @@ import (
 
 // Texts are the texts to learn a vocabulary from.
 type Texts struct {
-	Files  []string // JSONL, JSON, parquet, plain text, or a recipe (.yaml)
+	Files  []string // rows as package rows reads them, plain text, or a recipe (.yaml)
 	Fields []string // fields of the rows; nil: all with text
 	// Load reads a recipe.
 	Load func(recipe string) (*config.Resolved, error)
@@ -84,6 +86,15 @@ func isRecipe(path string) bool {
 	return slices.Contains([]string{".yaml", ".yml"}, filepath.Ext(path))
 }
 
+// hasRows reports whether a file's name says that it has rows.
+func hasRows(path string) bool {
+	name := strings.ToLower(path)
+	for _, packed := range []string{".gz", ".zst"} {
+		name = strings.TrimSuffix(name, packed)
+	}
+	return slices.Contains([]string{".json", ".jsonl", ".ndjson", ".parquet", ".csv", ".tsv"}, filepath.Ext(name))
+}
+
 // of yields the texts of one file.
 func (t *Texts) of(path string) iter.Seq2[string, error] {
 	if isRecipe(path) {
@@ -93,8 +104,7 @@ func (t *Texts) of(path string) iter.Seq2[string, error] {
 		}
 		return prompt.TrainingTexts(&r.Run)
 	}
-	name := strings.TrimSuffix(path, ".gz")
-	if !slices.Contains([]string{".json", ".jsonl", ".ndjson", ".parquet"}, filepath.Ext(name)) {
+	if !hasRows(path) {
 		return plainTexts(path)
 	}
 	return func(yield func(string, error) bool) {
@@ -151,7 +161,8 @@ func stringsIn(v any, list []string) []string {
 	return list
 }
 
-// plainTexts yields a text file in chunks of a few thousand lines.
+// plainTexts yields a text file in chunks of a few thousand lines. A file with zero bytes is refused: it is
+// compressed, or no text.
 func plainTexts(path string) iter.Seq2[string, error] {
 	const most = 1 << 20
 	return func(yield func(string, error) bool) {
@@ -167,6 +178,11 @@ func plainTexts(path string) iter.Seq2[string, error] {
 			line, err := r.ReadSlice('\n')
 			part = append(part, line...)
 			if end := err != nil && !errors.Is(err, bufio.ErrBufferFull); end || len(part) >= most {
+				if bytes.IndexByte(part, 0) >= 0 {
+					yield("", fmt.Errorf("%s: no plain text in UTF-8: it has zero bytes; unpack it, or name a "+
+						"file of rows .jsonl, .json, .csv, .tsv or .parquet", path))
+					return
+				}
 				if !yield(string(part), nil) {
 					return
 				}

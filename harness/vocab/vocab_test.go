@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,27 @@ func TestLearn(t *testing.T) {
 		added, err := tok.Encode("ab<x>", true, false)
 		if err != nil || len(added) >= len(plain) || tok.Kind(added[len(added)-1]) != "special" || tok.Kind(l.EndID) != "end" {
 			t.Errorf("%v, %v", added, err)
+		}
+	}
+}
+
+// A name tells rows from plain text; a file that is neither is refused.
+func TestForms(t *testing.T) {
+	dir := t.TempDir()
+	for name, want := range map[string]string{"x.csv": "one two", "x.TSV": "one,two", "x.txt": "q,a\none,two\n", "x.zip": "zero bytes",
+		"x.txt.gz": "zero bytes"} {
+		text := "q,a\none,two\n"
+		if want == "zero bytes" {
+			text = "\x1f\x8b\x08\x00\x00one\n"
+		}
+		var failed error
+		var got []string
+		for s := range (&Texts{Files: []string{write(t, dir, name, text)}}).all(context.Background(), &failed) {
+			got = append(got, s)
+		}
+		slices.Sort(got)
+		if all := strings.Join(got, " "); failed == nil && all != want || failed != nil && !strings.Contains(failed.Error(), want) {
+			t.Errorf("%s: %q, %v; want %q", name, all, failed, want)
 		}
 	}
 }

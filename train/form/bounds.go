@@ -110,6 +110,9 @@ func numbers(lo, hi bound) (expr, error) {
 			return nil, fmt.Errorf("a bound has at most %d digits before its point and behind", mostDigits)
 		}
 	}
+	if c := lo.value.Cmp(hi.value); c > 0 || c == 0 && (lo.strict || hi.strict) {
+		return never, nil
+	}
 	zero := new(big.Rat)
 	var list []expr
 	if hi.value.Sign() >= 0 {

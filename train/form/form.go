@@ -54,7 +54,9 @@ type Form struct {
 	t     *table
 	room  int // bytes of a table
 	dead  *state
+	out   node            // where a text ends
 	list  []config        // room of closure
+	calls []called        // too
 	seen  map[config]bool // of list
 	path  []*state        // room of fill
 	begin *state
@@ -78,7 +80,7 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 		return nil, &Error{part, err}
 	}
 	f := &Form{vocab: v, g: g, seen: map[config]bool{}, path: make([]*state, v.deepest+2), marks: g.marks,
-		room: mostBytes}
+		room: mostBytes, out: g.rules[main].out}
 	f.classify()
 	f.dead = &state{}
 	f.t = newTable(f)

@@ -266,6 +266,30 @@ func TestManyStates(t *testing.T) {
 	}
 }
 
+// Texts that can be read in very many ways take no more room than others.
+func TestManyReadings(t *testing.T) {
+	const deep = 16
+	defs := ""
+	for i := range deep {
+		defs += fmt.Sprintf(`"n%d":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/n%d"}},{"type":"array","items":{"$ref":"#/$defs/n%[2]d"}}]},`, i, i+1)
+	}
+	f := schemaOf(t, fmt.Sprintf(`{"$ref":"#/$defs/n0","$defs":{%s"n%d":{"type":"null"}}}`, defs, deep))
+	s := f.Begin()
+	for range deep {
+		if s = s.Next('[' + 1); len(s.(*state).configs) > 40 {
+			t.Fatalf("%d configs", len(s.(*state).configs))
+		}
+	}
+	open, shut := strings.Repeat("[", deep), strings.Repeat("]", deep)
+	if !f.Matches(open+"null, null"+shut) || f.Matches(open+"[null]"+shut) || f.Matches(open+"null"+shut[1:]) {
+		t.Error("deep lists are read wrongly")
+	}
+	f.t = newTable(f)
+	if s = s.Next('n' + 1); s == nil || s.Next('u'+1) == nil || s.Next(']'+1) != nil {
+		t.Error("a state that moves to another table is another one")
+	}
+}
+
 func TestThoughts(t *testing.T) {
 	f := formOf(t, Spec{Choice: []string{"yes", "no"}, Thoughts: "</think>"}, bytewise())
 	for text, want := range map[string]bool{"hm <</think>yes": true, "</think>\n\nno": true, "yes": false, "a</think>b</think>yes": false,
@@ -306,7 +330,7 @@ func TestRefusedForms(t *testing.T) {
 }
 
 func TestCalls(t *testing.T) {
-	vocab := bytewise("", "") // 257 and 258 are special tokens
+	vocab := bytewise("", "", "\xff\x00") // 257 and 258 are special tokens
 	c := Calls{Begin: "[CALLS][", End: "]", Open: `{"name": "`, Between: `", "arguments": `, Close: "}", Separator: ", ", Many: true,
 		Marks: map[int32]string{257: "[CALLS]", 258: "[ARGS]"},
 		Tools: []Tool{{Name: "f", Parameters: []byte(`{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"]}`)}, {Name: "g"}}}
@@ -342,6 +366,7 @@ func TestCalls(t *testing.T) {
 		want   bool
 	}{
 		{[]any{257, one}, true}, {[]any{257, two}, true}, {[]any{"[CALLS]", one}, false}, {[]any{258, one}, false}, {[]any{257, 257}, false},
+		{[]any{"\xff\x00", one}, false}, {[]any{259, one}, false}, // bytes as the grammar has them for a token without a text
 		{[]any{257, `[{"name": "f", "arguments": {"x": "3"}}]`}, false}, {[]any{257, `[{"name": "f", "arguments": {}}]`}, false}, {[]any{one}, false},
 	} {
 		if got := read(f, tt.tokens...); got != tt.want {
@@ -359,9 +384,9 @@ func TestCalls(t *testing.T) {
 			t.Errorf("%v is not read", tokens)
 		}
 	}
-	c.Tools[0].Parameters = []byte(`{"not": {}}`)
+	c.Tools[0].Parameters = []byte(`{"contains": {}}`)
 	if _, err := New(Spec{Calls: &c}, &Vocabulary{}); err == nil ||
-		err.Error() != `tools: the parameters of f: the schema has "not", which is not supported` {
+		err.Error() != `tools: the parameters of f: the schema has "contains", which is not supported` {
 		t.Error(err)
 	}
 }

@@ -21,7 +21,7 @@ type call struct {
 	back node
 }
 
-// rule is a part of a grammar that others call. Its texts lead from in to out, which nothing leaves. None is empty.
+// rule is a part of a grammar that others call. Its texts lead from in to out, which nothing leaves.
 type rule struct {
 	name    string
 	in, out node
@@ -36,8 +36,12 @@ type grammar struct {
 	rules []rule
 	chars []rune           // characters that tokens can write, in order; nil: all
 	marks map[int32][]byte // tokens without a text, with the bytes that stand for them
-	json  *jsonRules
 	large bool
+
+	json, python *jsonRules
+
+	nullable []bool  // by rule: it has the empty text; set by finish
+	rank     []int32 // by rule: higher than the rules that it may call before a byte; set by finish
 }
 
 // mostNodes bounds a grammar: about 50 MB.
@@ -73,8 +77,7 @@ func (g *grammar) define(name string) int32 {
 	return int32(len(g.rules) - 1)
 }
 
-// shared returns an expression that calls a rule of e's texts, which must not be empty: e is added once, however often
-// that is used.
+// shared returns an expression that calls a rule of e's texts: e is added once, however often that is used.
 func (g *grammar) shared(name string, e expr) expr {
 	r := g.define(name)
 	e(g, g.rules[r].in, g.rules[r].out)
@@ -169,7 +172,42 @@ func (g *grammar) finish(main int32) error {
 			return !live[c.back] || !live[g.rules[c.rule].in]
 		})
 	}
-	return g.checkRecursion()
+	g.findNullable()
+	return g.order()
+}
+
+// findNullable finds the rules with an empty text.
+func (g *grammar) findNullable() {
+	g.nullable = make([]bool, len(g.rules))
+	for found := true; found; {
+		found = false
+		for r, rule := range g.rules {
+			if !g.nullable[r] && slices.Contains(g.reach(rule.in), rule.out) {
+				g.nullable[r], found = true, true
+			}
+		}
+	}
+}
+
+// reach returns the nodes to which a node leads without a byte, and the node itself.
+func (g *grammar) reach(n node) []node {
+	seen, nodes := map[node]bool{n: true}, []node{n}
+	add := func(to node) {
+		if !seen[to] {
+			seen[to], nodes = true, append(nodes, to)
+		}
+	}
+	for i := 0; i < len(nodes); i++ {
+		for _, to := range g.skips[nodes[i]] {
+			add(to)
+		}
+		for _, c := range g.calls[nodes[i]] {
+			if g.nullable[c.rule] {
+				add(c.back)
+			}
+		}
+	}
+	return nodes
 }
 
 // live returns the nodes from which some text leads to the end of their rule.
@@ -213,10 +251,12 @@ func (g *grammar) live() []bool {
 	return live
 }
 
-// checkRecursion returns an error for a rule that may call itself before it has taken a byte.
-func (g *grammar) checkRecursion() error {
+// order ranks the rules. It returns an error for a rule that may call itself before it has taken a byte.
+func (g *grammar) order() error {
 	const open, done = 1, 2
 	marks := make([]byte, len(g.rules))
+	g.rank = make([]int32, len(g.rules))
+	ranked := int32(0)
 	var visit func(r int32) error
 	visit = func(r int32) error {
 		switch marks[r] {
@@ -226,12 +266,15 @@ func (g *grammar) checkRecursion() error {
 			return nil
 		}
 		marks[r] = open
-		for _, to := range g.firstCalls(g.rules[r].in) {
-			if err := visit(to); err != nil {
-				return err
+		for _, n := range g.reach(g.rules[r].in) {
+			for _, c := range g.calls[n] {
+				if err := visit(c.rule); err != nil {
+					return err
+				}
 			}
 		}
-		marks[r] = done
+		marks[r], g.rank[r] = done, ranked
+		ranked++
 		return nil
 	}
 	for r := range g.rules {
@@ -240,22 +283,6 @@ func (g *grammar) checkRecursion() error {
 		}
 	}
 	return nil
-}
-
-// firstCalls returns the rules that may be called at a node before a byte.
-func (g *grammar) firstCalls(n node) (list []int32) {
-	seen, nodes := map[node]bool{n: true}, []node{n}
-	for i := 0; i < len(nodes); i++ {
-		for _, c := range g.calls[nodes[i]] {
-			list = append(list, c.rule)
-		}
-		for _, to := range g.skips[nodes[i]] {
-			if !seen[to] {
-				seen[to], nodes = true, append(nodes, to)
-			}
-		}
-	}
-	return list
 }
 
 // leads reports whether a node only leads to the end of its rule.

@@ -8,11 +8,19 @@ import (
 
 // jsonRules are the parts of a grammar that JSON values have in common. White space between the parts of a value is
 // none, a space, or a line's end with up to mostIndent spaces or tabs. Numbers are short enough for an int64 or a
-// float64.
+// float64. As literals of Python, values may have Python's spellings, too.
 type jsonRules struct {
 	value, object, array, string, number, integer expr
-	char                                          expr // of a string
+	yes, no, null                                 expr // true, false and null
+	quotes                                        []quote
 	space                                         expr
+}
+
+// quote is a way to write texts.
+type quote struct {
+	mark string                 // before and behind
+	any  expr                   // a character in any spelling
+	char func(lo, hi rune) expr // a character from lo to hi in one spelling
 }
 
 const (
@@ -23,27 +31,62 @@ const (
 
 // jsonOf returns the JSON rules of a grammar.
 func jsonOf(g *grammar) *jsonRules {
-	if g.json != nil {
-		return g.json
+	if g.json == nil {
+		g.json = &jsonRules{yes: text("true"), no: text("false"), null: text("null"), quotes: []quote{
+			{`"`, g.shared("character", alt(plainChar(0, utf8.MaxRune), escapes())), stringChar}}}
+		g.json.define(g)
 	}
-	x := &jsonRules{space: alt(empty, text(" "),
-		seq(text("\n"), repeat(alt(text(" "), text("\t")), 0, mostIndent)))}
-	g.json = x
+	return g.json
+}
+
+// pythonOf returns the rules of Python's literals, among which JSON's are.
+func pythonOf(g *grammar) *jsonRules {
+	if g.python == nil {
+		any := g.shared("character", alt(pythonChar(0, utf8.MaxRune), text(`\"`)))
+		g.python = &jsonRules{yes: alt(text("True"), text("true")), no: alt(text("False"), text("false")),
+			null: alt(text("None"), text("null")), quotes: append(jsonOf(g).quotes, quote{"'", any, pythonChar})}
+		g.python.define(g)
+	}
+	return g.python
+}
+
+// define adds the rules.
+func (x *jsonRules) define(g *grammar) {
+	x.space = alt(empty, text(" "), seq(text("\n"), repeat(alt(text(" "), text("\t")), 0, mostIndent)))
 	sign := optional(text("-"))
 	whole := alt(text("0"), seq(digits(1, 9), repeat(digit, 0, mostDigits-1)))
 	x.integer = g.shared("integer", seq(sign, whole))
 	x.number = g.shared("number", seq(sign, whole,
 		optional(seq(text("."), repeat(digit, 1, mostDigits))),
 		optional(seq(alt(text("e"), text("E")), optional(alt(text("+"), text("-"))), repeat(digit, 1, mostExponent)))))
-	x.char = g.shared("character", alt(plainChar(0, utf8.MaxRune), escapes()))
-	x.string = g.shared("string", seq(text(`"`), star(x.char), text(`"`)))
+	x.string = g.shared("string", x.quoted(func(q quote) expr { return star(q.any) }))
 	value, object, array := g.define("value"), g.define("object"), g.define("array")
 	x.value, x.object, x.array = use(value), use(object), use(array)
 	define := func(r int32, e expr) { e(g, g.rules[r].in, g.rules[r].out) }
-	define(value, alt(x.object, x.array, x.string, x.number, text("true"), text("false"), text("null")))
+	define(value, alt(x.object, x.array, x.string, x.number, x.yes, x.no, x.null))
 	define(object, x.list("{", "}", seq(x.string, x.colon(), x.value), 0, -1))
 	define(array, x.list("[", "]", x.value, 0, -1))
-	return x
+}
+
+// quoted stands for texts with a body, between each kind of quotes.
+func (x *jsonRules) quoted(body func(q quote) expr) expr {
+	var list []expr
+	for _, q := range x.quotes {
+		list = append(list, seq(text(q.mark), body(q), text(q.mark)))
+	}
+	return alt(list...)
+}
+
+// name stands for a text with one value.
+func (x *jsonRules) name(s string) expr { return x.quoted(func(q quote) expr { return q.write(s) }) }
+
+// write stands for what a text has between the quotes.
+func (q quote) write(s string) expr {
+	var list []expr
+	for _, r := range s {
+		list = append(list, q.char(r, r))
+	}
+	return seq(list...)
 }
 
 func (x *jsonRules) colon() expr { return seq(text(":"), x.space) }
@@ -87,6 +130,25 @@ func stringChar(lo, hi rune) expr {
 	return alt(list...)
 }
 
+// pythonChar stands for characters from lo to hi between Python's single quotes, each in one spelling.
+func pythonChar(lo, hi rune) expr {
+	var list []expr
+	for _, part := range [][2]rune{{' ', '\'' - 1}, {'\'' + 1, '\\' - 1}, {'\\' + 1, utf8.MaxRune}} {
+		if from, to := max(lo, part[0]), min(hi, part[1]); from <= to {
+			list = append(list, char(from, to))
+		}
+	}
+	for r := lo; r <= min(hi, '\\'); r++ {
+		switch i := strings.IndexRune("'\\\n\r\t", r); {
+		case i >= 0:
+			list = append(list, text(`\`+`'\nrt`[i:i+1]))
+		case r < ' ':
+			list = append(list, text(fmt.Sprintf(`\x%02x`, r)))
+		}
+	}
+	return alt(list...)
+}
+
 // short are the characters with short escapes, and the letters of those.
 const short, letters = "\"\\\b\f\n\r\t", `"\bfnrt`
 
@@ -112,37 +174,25 @@ func escapes() expr {
 	return seq(text(`\`), alt(alt(list...), seq(text("u"), unit)))
 }
 
-// quoted stands for a string with one value.
-func quoted(s string) expr {
-	var list []expr
-	for _, r := range s {
-		list = append(list, stringChar(r, r))
-	}
-	return seq(text(`"`), seq(list...), text(`"`))
-}
-
-// stringExcept stands for strings in one spelling that differ from all names.
-func stringExcept(names []string) expr { return seq(text(`"`), restExcept(names)) }
-
-// restExcept stands for the rest of a string that differs from all of some rests, with the quote that closes it.
-func restExcept(rests []string) expr {
-	list, after := []expr{text(`"`)}, map[rune][]string{}
-	for _, rest := range rests {
-		if rest == "" {
+// except stands for what texts have between the quotes that differ from all of some.
+func (q quote) except(texts []string) expr {
+	list, after := []expr{empty}, map[rune][]string{}
+	for _, text := range texts {
+		if text == "" {
 			list[0] = never
 			continue
 		}
-		r, n := utf8.DecodeRuneInString(rest)
-		after[r] = append(after[r], rest[n:])
+		r, n := utf8.DecodeRuneInString(text)
+		after[r] = append(after[r], text[n:])
 	}
 	lo := rune(0)
-	free := seq(star(stringChar(0, utf8.MaxRune)), text(`"`))
+	free := star(q.char(0, utf8.MaxRune))
 	for _, r := range sortedKeys(after) {
-		list = append(list, seq(stringChar(r, r), restExcept(after[r])))
+		list = append(list, seq(q.char(r, r), q.except(after[r])))
 		if lo < r {
-			list = append(list, seq(stringChar(lo, r-1), free))
+			list = append(list, seq(q.char(lo, r-1), free))
 		}
 		lo = r + 1
 	}
-	return alt(append(list, seq(stringChar(lo, utf8.MaxRune), free))...)
+	return alt(append(list, seq(q.char(lo, utf8.MaxRune), free))...)
 }

@@ -12,11 +12,9 @@ type config struct {
 	under int32 // frame of the innermost call; 0: none
 }
 
-// frame says where a call goes on, and within which other one it is.
-type frame struct {
-	back  node
-	under int32
-}
+// frame says where the calls of a rule that began together go on. They share what follows within the rule: else texts
+// that can be read in many ways would have as many configs. It is sorted.
+type frame []config
 
 // state is a set of places in which a text may be: a state of the deterministic automaton. What its exported methods
 // tell does not change.
@@ -35,7 +33,7 @@ type state struct {
 type table struct {
 	f      *Form
 	frames []frame // the first stands for none
-	index  map[frame]int32
+	index  map[string]int32
 	states map[string]*state
 	masks  int
 	bytes  int // about what all of it takes, without masks
@@ -48,18 +46,35 @@ const (
 )
 
 func newTable(f *Form) *table {
-	return &table{f: f, frames: make([]frame, 1), index: map[frame]int32{}, states: map[string]*state{}}
+	return &table{f: f, frames: make([]frame, 1), index: map[string]int32{}, states: map[string]*state{}}
 }
 
-// frame returns the number of a frame.
+// frame returns the number of a frame, which it may sort.
 func (t *table) frame(x frame) int32 {
-	i, ok := t.index[x]
+	key := appendConfigs(nil, x.sort())
+	i, ok := t.index[string(key)]
 	if !ok {
 		i = int32(len(t.frames))
-		t.index[x], t.frames = i, append(t.frames, x)
-		t.bytes += 50
+		t.index[string(key)], t.frames = i, append(t.frames, slices.Clone(x.sort()))
+		t.bytes += 50 + 2*len(key)
 	}
 	return i
+}
+
+// sort sorts configs, and returns each of them once.
+func (x frame) sort() frame {
+	slices.SortFunc(x, func(a, b config) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.under, b.under))
+	})
+	return slices.Compact(x)
+}
+
+func appendConfigs(key []byte, list []config) []byte {
+	for _, c := range list {
+		key = binary.LittleEndian.AppendUint32(key, uint32(c.at))
+		key = binary.LittleEndian.AppendUint32(key, uint32(c.under))
+	}
+	return key
 }
 
 // current returns s in the table that is in use, which is not full.
@@ -70,23 +85,21 @@ func (f *Form) current(s *state) *state {
 	if s.t == f.t {
 		return s
 	}
-	moved := make([]config, len(s.configs))
-	for i, c := range s.configs {
-		moved[i] = config{c.at, f.t.take(s.t, c.under)}
-	}
-	return f.intern(moved, s.ends)
+	return f.intern(f.t.take(s.t, s.configs, map[int32]int32{0: 0}), s.ends)
 }
 
-// take returns the number of a frame of another table.
-func (t *table) take(from *table, i int32) int32 {
-	var backs []node
-	for ; i != 0; i = from.frames[i].under {
-		backs = append(backs, from.frames[i].back)
+// take returns configs of another table, whose frames it adds. known has the numbers of frames that were added.
+func (t *table) take(from *table, list []config, known map[int32]int32) []config {
+	moved := make(frame, len(list))
+	for i, c := range list {
+		under, ok := known[c.under]
+		if !ok {
+			under = t.frame(t.take(from, from.frames[c.under], known))
+			known[c.under] = under
+		}
+		moved[i] = config{c.at, under}
 	}
-	for _, back := range slices.Backward(backs) {
-		i = t.frame(frame{back, i})
-	}
-	return i
+	return moved
 }
 
 // step returns the state after a byte of a class.
@@ -117,39 +130,58 @@ func (f *Form) step(s *state, class uint8) *state {
 	return to
 }
 
+// called is a rule that is called somewhere in a state, and where that goes on.
+type called struct {
+	rule  int32
+	backs frame
+}
+
 // state returns the state of some places and all to which they lead without a byte. It may overwrite list.
 func (f *Form) state(list []config) *state {
-	g, t, ends := f.g, f.t, false
+	g, ends, done := f.g, false, 0
 	clear(f.seen)
 	for _, c := range list {
 		f.seen[c] = true
 	}
-	add := func(at node, under int32) {
-		if c := (config{at, under}); !f.seen[c] {
+	add := func(c config) {
+		if !f.seen[c] {
 			f.seen[c], list = true, append(list, c)
 		}
 	}
-	for i := 0; i < len(list); i++ {
-		c := list[i]
-		if g.outs[c.at] {
-			if c.under == 0 {
-				ends = true
-			} else {
-				x := t.frames[c.under]
-				add(x.back, x.under)
+	f.calls = f.calls[:0]
+	for {
+		for ; done < len(list); done++ {
+			c := list[done]
+			if g.outs[c.at] {
+				ends = ends || c.under == 0
+				for _, back := range f.t.frames[c.under] {
+					add(back)
+				}
+				continue
 			}
-			continue
-		}
-		for _, to := range g.skips[c.at] {
-			add(to, c.under)
-		}
-		for _, x := range g.calls[c.at] {
-			under := c.under
-			if !g.leads(x.back) {
-				under = t.frame(frame{x.back, under})
+			for _, to := range g.skips[c.at] {
+				add(config{to, c.under})
 			}
-			add(g.rules[x.rule].in, under)
+			for _, x := range g.calls[c.at] {
+				f.call(x, c.under)
+				if g.nullable[x.rule] {
+					add(config{x.back, c.under})
+				}
+			}
 		}
+		// No rule that is left calls the one of the highest rank before a byte, so that all of its calls are known.
+		next := -1
+		for i, c := range f.calls {
+			if len(c.backs) > 0 && (next < 0 || g.rank[c.rule] > g.rank[f.calls[next].rule]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		c := &f.calls[next]
+		add(config{g.rules[c.rule].in, f.t.frame(c.backs)})
+		c.backs = c.backs[:0]
 	}
 	takes := list[:0]
 	for _, c := range list {
@@ -161,17 +193,33 @@ func (f *Form) state(list []config) *state {
 	return f.intern(takes, ends)
 }
 
-// intern returns the state of some places that take bytes.
-func (f *Form) intern(takes []config, ends bool) *state {
-	slices.SortFunc(takes, func(a, b config) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.under, b.under))
-	})
-	takes = slices.Compact(takes)
-	key := make([]byte, 0, 8*len(takes)+1)
-	for _, c := range takes {
-		key = binary.LittleEndian.AppendUint32(key, uint32(c.at))
-		key = binary.LittleEndian.AppendUint32(key, uint32(c.under))
+// call notes a call at a place within others. Where nothing follows in the rule that calls, the call goes on where
+// that does, so that long lists need no deep frames.
+func (f *Form) call(x call, under int32) {
+	i := slices.IndexFunc(f.calls, func(c called) bool { return c.rule == x.rule })
+	if i < 0 {
+		if i = len(f.calls); i < cap(f.calls) {
+			f.calls = f.calls[:i+1]
+			f.calls[i].rule, f.calls[i].backs = x.rule, f.calls[i].backs[:0]
+		} else {
+			f.calls = append(f.calls, called{rule: x.rule})
+		}
 	}
+	c := &f.calls[i]
+	switch {
+	case !f.g.leads(x.back):
+		c.backs = append(c.backs, config{x.back, under})
+	case under == 0:
+		c.backs = append(c.backs, config{f.out, 0})
+	default:
+		c.backs = append(c.backs, f.t.frames[under]...)
+	}
+}
+
+// intern returns the state of some places that take bytes.
+func (f *Form) intern(takes frame, ends bool) *state {
+	takes = takes.sort()
+	key := appendConfigs(make([]byte, 0, 8*len(takes)+1), takes)
 	if ends {
 		key = append(key, 1)
 	}

@@ -117,7 +117,7 @@ func (x *jsonRules) valueOf(v any) expr {
 	switch v := v.(type) {
 	case object:
 		for _, m := range v {
-			items = append(items, seq(quoted(m.name), x.colon(), x.valueOf(m.value)))
+			items = append(items, seq(x.name(m.name), x.colon(), x.valueOf(m.value)))
 		}
 		return bracketed("{", "}", items)
 	case []any:
@@ -126,9 +126,14 @@ func (x *jsonRules) valueOf(v any) expr {
 		}
 		return bracketed("[", "]", items)
 	case string:
-		return quoted(v)
+		return x.name(v)
+	case bool:
+		if v {
+			return x.yes
+		}
+		return x.no
 	case nil:
-		return text("null")
+		return x.null
 	}
 	return text(fmt.Sprint(v))
 }

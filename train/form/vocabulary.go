@@ -36,8 +36,9 @@ const longestPiece = 1 << 12
 
 // NewVocabulary reads the texts of all tokens.
 //
-// Tokens that can write every byte can write every text. Of others the characters count that are tokens of their
-// own, and tokens with parts of characters are left out: then any text of those characters can go on one by one.
+// Tokens with a byte that no UTF-8 has are left out. Tokens that can write every byte can write every text. Of others
+// the characters count that are tokens of their own, and tokens with parts of characters are left out: then any text
+// of those characters can go on one by one.
 func NewVocabulary(of Tokens) *Vocabulary {
 	v := &Vocabulary{size: of.VocabSize(), of: of, left: map[int32]bool{}}
 	var ids []int32
@@ -66,7 +67,7 @@ func NewVocabulary(of Tokens) *Vocabulary {
 	}
 	ids = slices.DeleteFunc(ids, func(id int32) bool {
 		p := of.Piece(id)
-		v.left[id] = len(p) > longestPiece || !bytewise && !utf8.Valid(p)
+		v.left[id] = len(p) > longestPiece || bytes.IndexByte(p, marked) >= 0 || !bytewise && !utf8.Valid(p)
 		return v.left[id]
 	})
 	slices.SortStableFunc(ids, func(a, b int32) int { return bytes.Compare(of.Piece(a), of.Piece(b)) })

@@ -25,6 +25,7 @@ type exchange struct {
 	answered map[string]bool // by id
 	over     bool            // it takes no requests
 	stray    error           // a line that came when no request was open; nil: none, or one was told
+	why      error           // why it ended; nil: it runs, or was stopped for no fault
 }
 
 // asked is a request that waits for its answer.
@@ -193,6 +194,7 @@ func (x *exchange) finish(why error, grace time.Duration) {
 			when = fmt.Sprintf("while %d %ss were open", n, x.p.o.Noun)
 		}
 		why = &Silence{fmt.Sprintf("%s %s%s", state, when, said)}
+		x.why = fmt.Errorf("%s %s", state, when) // the log has what it said
 		id := ""
 		if n == 1 {
 			id = slices.Collect(maps.Keys(x.open))[0]
@@ -202,9 +204,26 @@ func (x *exchange) finish(why error, grace time.Duration) {
 	if len(x.open) == 0 && why != errStopped {
 		x.stray = why
 	}
+	if why == nil {
+		x.why = fmt.Errorf("%s after its last answer", state)
+	}
 	for _, a := range x.open {
 		a.told <- told{err: why}
 	}
+}
+
+// ends notes why the process ends.
+func (x *exchange) ends(why error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.why = why
+}
+
+// ended returns why the process ended; nil if for no fault.
+func (x *exchange) ended() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.why
 }
 
 // died counts the end of a process for a request or, if id is empty, several. A process that has answered works: an

@@ -22,9 +22,10 @@ type PoolOptions struct {
 	// tries of a request count only with others in the same process. Then the program does not work, and all requests
 	// fail. 0: any number.
 	Deaths  int
-	Noun    string            // what a request is called, for errors: "call"
-	Example string            // of an answer, for errors
-	Log     func(text string) // of lines on standard error that came together
+	Noun    string // what a request is called, for errors: "call"
+	Example string // of an answer, for errors
+	// Log receives lines on standard error that came together, and how often processes were started again, and why.
+	Log func(text string)
 }
 
 // Pool keeps copies of a program running and asks each one up to Each things at a time. A copy starts when it is
@@ -34,6 +35,7 @@ type Pool struct {
 	slots slots
 
 	mu     sync.Mutex      // also of Log
+	again  int             // processes that were started instead of one that ended or fell silent
 	deaths int             // with several requests, since the last answer
 	fatal  map[string]bool // by id, requests in which a process died, since the last answer
 	broken error           // too many of both; nil
@@ -138,7 +140,9 @@ func (p *Pool) once(ctx context.Context, r *Request, alone bool) error {
 				}
 			}
 			x.end(0)
-			quiet := &Silence{fmt.Sprintf("it gave no answer within %v (%s)%s", p.o.Limit, p.o.LimitKey, x.q.Said())}
+			why := fmt.Errorf("it gave no answer within %v (%s)", p.o.Limit, p.o.LimitKey)
+			x.ends(why)
+			quiet := &Silence{why.Error() + x.q.Said()}
 			x.died(r.ID, quiet)
 			return quiet
 		case t := <-answer:
@@ -170,8 +174,29 @@ func (p *Pool) running(s *slot) (*exchange, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.x != nil {
+		p.restarted(s.x.ended())
+	}
 	s.x = x
 	return x, nil
+}
+
+// restarted counts a process that was started instead of another, and tells it for the 1st, 2nd, 4th, 8th … one. why
+// is nil if nothing was wrong with that one.
+func (p *Pool) restarted(why error) {
+	if why == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.again++
+	if n := p.again; n&(n-1) == 0 && p.o.Log != nil {
+		times := "once"
+		if n > 1 {
+			times = fmt.Sprintf("%d times", n)
+		}
+		p.o.Log(fmt.Sprintf("started again %s; the last time %v", times, why))
+	}
 }
 
 // died counts a process that ended or fell silent in the request with an id, or in several if it is empty.

@@ -212,7 +212,8 @@ func TestDeath(t *testing.T) {
 		}
 	}
 	l.close(before)
-	if got := strings.Join(l.log, "|"); got != "no life left|no life left|no life left" {
+	const again, died = "started again ", "; the last time it ended (exit status 3) while 4 calls were open"
+	if got := strings.Join(l.log, "|"); got != "no life left|"+again+"once"+died+"|no life left|"+again+"2 times"+died+"|no life left" {
 		t.Errorf("log %q", got)
 	}
 	l = newLab(t, PoolOptions{Workers: 1, Each: 3})
@@ -470,6 +471,27 @@ func TestLog(t *testing.T) {
 	got := text(append(many, "Error: no site"))
 	if len(got) > maxText+10 || !strings.HasPrefix(got, "Traceback:\né") || !strings.HasSuffix(got, "é\nError: no site") || strings.ToValidUTF8(got, "") != got {
 		t.Errorf("%d bytes, %q", len(got), got)
+	}
+}
+
+// TestRestarts: the 1st, 2nd and 4th restart are told, with the reason; what has no fault of the program's is not.
+func TestRestarts(t *testing.T) {
+	l := newLab(t, PoolOptions{Workers: 1, Each: 1, Limit: 200 * time.Millisecond})
+	for _, do := range []string{"die", "die", "ok", "die", "hang", "ok"} {
+		l.ask(context.Background(), do, nil)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	l.ask(ctx, "hang", nil)
+	l.ask(context.Background(), "ok", nil)
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	const died, told = "no life left", "the last time it ended (exit status 3) before it answered"
+	want := []string{died, "started again once; " + told, died, "started again 2 times; " + told, died,
+		"started again 4 times; the last time it gave no answer within 200ms (a.limit)"}
+	if !slices.Equal(l.log, want) {
+		t.Errorf("log %q, want %q", l.log, want)
 	}
 }
 

@@ -169,20 +169,28 @@ func (a *answer) readVerdict() error {
 
 // answerWords says in the words of the protocol why a line is no answer.
 func answerWords(err error, line []byte) string {
+	if text := mismatch(err); text != "" {
+		return text
+	}
+	for _, word := range []string{"NaN", "Infinity"} { // as Python writes them
+		if bytes.Contains(line, []byte(word)) {
+			return fmt.Sprintf(`JSON has no %s; a row without a score has an "error": %v`, word, err)
+		}
+	}
+	return err.Error()
+}
+
+// mismatch says which value of a JSON text has another kind than wanted; "" for other errors.
+func mismatch(err error) string {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) {
-		for _, word := range []string{"NaN", "Infinity"} { // as Python writes them
-			if bytes.Contains(line, []byte(word)) {
-				return fmt.Sprintf(`JSON has no %s; a row without a score has an "error": %v`, word, err)
-			}
-		}
-		return err.Error()
+		return ""
 	}
 	if kind.Field == "" {
 		return "want an object, got " + article(kind.Value)
 	}
 	want := map[reflect.Kind]string{reflect.String: "a text", reflect.Float64: "a number",
-		reflect.Map: "an object of numbers"}[kind.Type.Kind()]
+		reflect.Map: "an object of numbers", reflect.Slice: "a list", reflect.Struct: "an object"}[kind.Type.Kind()]
 	if number, ok := strings.CutPrefix(kind.Value, "number "); ok && kind.Type.Kind() == reflect.Float64 {
 		return fmt.Sprintf("%q is %s, which no float64 can hold", kind.Field, number)
 	}

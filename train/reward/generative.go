@@ -47,7 +47,7 @@ func (g *Generative) Score(ctx context.Context, items []rollout.Item) ([]Score, 
 	var reqs []rollout.Request
 	scores, of, index := make([]Score, len(items)), make([]int, len(items)), map[string]int{}
 	for i, it := range items {
-		message := fill(g.opt.Template, Transcript(it.Problem), it)
+		message := Message(g.opt.Template, it)
 		k, known := index[message]
 		if !known {
 			ids, err := g.opt.Encode(message)

@@ -31,6 +31,7 @@ type JudgeOptions struct {
 
 	Concurrent int           // requests at a time
 	Rate       float64       // total requests per second; 0 means no limit
+	After      time.Duration // before the first request of a call: judges that share a rate take turns
 	Timeout    time.Duration // of one request
 	Retries    int           // of a request after a transient failure
 	Cache      string        // folder of answers; empty keeps none
@@ -44,6 +45,17 @@ type JudgeOptions struct {
 	// Now and Sleep replace the clock in tests; nil means the real one.
 	Now   func() time.Time
 	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+// Share returns the options of judge number place of several that begin their calls together and that together keep
+// the limits of o. Each may send one request at a time, whatever the limit.
+func (o JudgeOptions) Share(place, of int) JudgeOptions {
+	o.Concurrent = max(1, (o.Concurrent+of-1-place)/of)
+	if o.Rate > 0 {
+		o.After = time.Duration(float64(time.Second) * float64(place) / o.Rate)
+		o.Rate /= float64(of)
+	}
+	return o
 }
 
 // Judge scores with a language model behind a server that speaks OpenAI's chat completions.
@@ -108,6 +120,9 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 		}
 		of[i] = k
 	}
+	if j.opt.After > 0 {
+		j.pace.pause(j.opt.After)
+	}
 	scores := make([]Score, len(bodies))
 	errs := make([]error, len(bodies))
 	next := make(chan int)
@@ -141,6 +156,12 @@ func (j *Judge) Score(ctx context.Context, items []rollout.Item) ([]Score, error
 	return out, nil
 }
 
+// Message returns what a judge is asked about a completion: a template with {prompt} (see Transcript), {response} and
+// {gold} filled in.
+func Message(template string, it rollout.Item) string {
+	return fill(template, Transcript(it.Problem), it)
+}
+
 // fill puts a completion into a template: {prompt}, {response} and {gold}. It does not
 // search the inserted text for placeholders. prompt stands for the problem.
 func fill(template, prompt string, it rollout.Item) string {
@@ -163,7 +184,7 @@ type chatMessage struct {
 
 func (j *Judge) body(it rollout.Item) ([]byte, error) {
 	return json.Marshal(chatRequest{Model: j.opt.Model, Temperature: j.opt.Temperature, MaxTokens: j.opt.MaxTokens,
-		Messages: []chatMessage{{"user", fill(j.opt.Template, Transcript(it.Problem), it)}}})
+		Messages: []chatMessage{{"user", Message(j.opt.Template, it)}}})
 }
 
 // judge scores one request, from the cache if possible. An error ends the call of Score.
@@ -216,7 +237,7 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 			return Score{}, err
 		}
 	}
-	return Score{Reason: fmt.Sprintf("the judge: asked %d times; the last failure: %s", j.opt.Retries+1,
+	return Score{Reason: fmt.Sprintf("the judge: asked %s; the last failure: %s", times(j.opt.Retries+1),
 		j.clean(why.Error()))}, nil
 }
 
@@ -303,7 +324,8 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 		} `json:"choices"`
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
-		return "", fmt.Errorf("its answer is not a chat completion: %w: %s", err, program.Excerpt(raw))
+		why := cmp.Or(mismatch(err), err.Error())
+		return "", fmt.Errorf("its answer is not a chat completion: %s: %s", why, program.Excerpt(raw))
 	}
 	if len(got.Choices) == 0 {
 		return "", fmt.Errorf("its answer has no choices: %s", program.Excerpt(raw))
@@ -313,6 +335,8 @@ func (j *Judge) ask(ctx context.Context, body []byte) (string, error) {
 	case c.Finish == "length":
 		return "", fmt.Errorf("its answer was cut at %s: %s", j.named("max_tokens"),
 			program.Excerpt([]byte(c.Message.Content)))
+	case strings.TrimSpace(c.Message.Content) == "":
+		return "", fmt.Errorf("its answer has no content: %s", program.Excerpt(raw))
 	case len(c.Message.Content) > maxContent:
 		return "", fmt.Errorf("its answer has %d bytes, more than %d", len(c.Message.Content), maxContent)
 	}

@@ -11,10 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"exp/train/rollout"
 )
 
 // fakeClock moves only when somebody sleeps.
@@ -198,6 +201,13 @@ func TestJudgeGarbage(t *testing.T) {
 	low, high := 0.0, 10.0
 	for _, tt := range []struct{ body, content, pattern, want string }{
 		{body: "<html>", want: "its answer is not a chat completion"},
+		{body: "[1]", want: "its answer is not a chat completion: want an object, got a list: [1]"},
+		{body: `"no"`, want: "want an object, got a text"},
+		{body: "null", want: "its answer has no choices: null"},
+		{body: `{"choices": {}}`, want: `"choices" must be a list, got an object`},
+		{body: `{"choices": [1]}`, want: `"choices" must be an object, got a number`},
+		{body: `{"choices": [{"message": {"content": [{"text": "5"}]}}]}`, want: `"choices.message.content" must be a text, got a list`},
+		{body: `{"choices": [{"message": {"content": null, "reasoning": "five"}}]}`, want: `its answer has no content: {"choices"`},
 		{body: "{}", want: "its answer has no choices: {}"},
 		{body: `{"choices": [{"message": {"content": "{\"score\": 1}"}, "finish_reason": "length"}]}`, want: "its answer was cut at reward.judge.max_tokens"},
 		{content: "ten out of ten", want: "no JSON object in its answer: ten out of ten"},
@@ -306,5 +316,67 @@ func TestJudgeKeepsNothingHalf(t *testing.T) {
 	}
 	if list, _ := filepath.Glob(filepath.Join(filepath.Dir(taken), "*")); len(list) != 1 || list[0] != taken {
 		t.Errorf("the folder holds %q", list)
+	}
+}
+
+// trip answers requests without a server.
+type trip func() string
+
+func (f trip) RoundTrip(*http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	says(w, f())
+	return w.Result(), nil
+}
+
+// Judges that share limits send requests when one judge alone would, in two calls, of which the second begins after a
+// pause, and no more at a time.
+func TestJudgesShareLimits(t *testing.T) {
+	const requests = 12
+	var texts []string
+	for i := range requests {
+		texts = append(texts, fmt.Sprint(i))
+	}
+	list := items(texts...)
+	sent := func(of, concurrent int) (times []time.Duration, most int) {
+		for place := range of {
+			o, c := judgeOf("http://judge")
+			begin := c.t
+			o.Rate, o.Concurrent = 10, concurrent
+			o.Client = &http.Client{Transport: trip(func() string {
+				times = append(times, c.now().Sub(begin))
+				return `{"score": 1}`
+			})}
+			o = o.Share(place, of)
+			most += o.Concurrent
+			o.Concurrent = 1 // the fake clock is of one request
+			j := NewJudge(o)
+			for call := range 2 {
+				c.t = begin.Add(time.Duration(call) * time.Minute)
+				var own []rollout.Item
+				for i := place; i < requests; i += of {
+					own = append(own, list[i])
+				}
+				if _, err := j.Score(t.Context(), own); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		slices.Sort(times)
+		return times, most
+	}
+	want, _ := sent(1, 4)
+	if len(want) != 2*requests || want[1] != 100*time.Millisecond {
+		t.Fatalf("one judge sends at %v", want)
+	}
+	for of, most := range map[int]int{1: 7, 2: 7, 3: 7, 4: 7, 12: 12} {
+		got, n := sent(of, 7)
+		if n != most || len(got) != len(want) {
+			t.Errorf("%d judges have %d requests at a time, want %d", of, n, most)
+		}
+		for i := range got {
+			if late := got[i] - want[i]; late < -time.Microsecond || late > time.Microsecond {
+				t.Errorf("%d judges: request %d is sent at %v, want %v", of, i, got[i], want[i])
+			}
+		}
 	}
 }

@@ -63,9 +63,8 @@ const mostVocab = 1 << 20
 func (o TrainOptions) check() error {
 	least := 256 + 1 + len(o.Special)
 	if o.VocabSize < least || o.VocabSize > mostVocab {
-		return fmt.Errorf("tokenizer: a vocabulary of %d: with 256 bytes and %d special tokens it must be "+
-			"at least %d and at most %d",
-			o.VocabSize, 1+len(o.Special), least, mostVocab)
+		return fmt.Errorf("tokenizer: a vocabulary of %d: with 256 bytes, the end token and the special tokens it "+
+			"must be at least %d and at most %d", o.VocabSize, least, mostVocab)
 	}
 	seen := map[string]bool{EndToken: true}
 	for _, s := range o.Special {

@@ -40,6 +40,15 @@ func Route(source string) (name string, err error) {
 	return "", fmt.Errorf("%w: %q", ErrNoRoute, source)
 }
 
+// Sources lists the data sources that Route knows; a * stands for any ending.
+func Sources() []string {
+	return []string{"openai/gsm8k", "lighteval/MATH", "DigitalLearningGmbH/MATH-lighteval", "HuggingFaceH4/MATH-500",
+		"math_dapo", "math", "math_dapo_reasoning", "numina_aops_forum", "numina_synthetic_math", "numina_amc_aime",
+		"numina_synthetic_amc", "numina_cn_k12", "numina_olympiads", "hiyouga/geometry3k", "aime*", "searchR1_nq",
+		"searchR1_triviaqa", "searchR1_popqa", "searchR1_hotpotqa", "searchR1_2wikimultihopqa", "searchR1_musique",
+		"searchR1_bamboogle"}
+}
+
 // DefaultScore is default_compute_score: the verdict of the grader that Route names, and the score verl
 // would train on. Only search-R1 takes several golds.
 func DefaultScore(source string, golds []string, response string) (grade.Verdict, float64, error) {

@@ -2,6 +2,8 @@ package peer
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -58,6 +60,18 @@ func TestRoutes(t *testing.T) {
 		}
 		if _, known := ByName(name); want != "" && known != nil {
 			t.Error(known)
+		}
+		listed := slices.ContainsFunc(Sources(), func(s string) bool {
+			start, open := strings.CutSuffix(s, "*")
+			return s == source || open && strings.HasPrefix(source, start)
+		})
+		if listed != (want != "") {
+			t.Errorf("%q is listed: %v", source, listed)
+		}
+	}
+	for _, source := range Sources() {
+		if _, err := Route(source); err != nil {
+			t.Error(err)
 		}
 	}
 }

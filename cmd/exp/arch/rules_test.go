@@ -1,4 +1,4 @@
-package main
+package arch
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 )
 
 // The rules of the source tree that a compiler does not check, as functions of
-// parsed sources: arch_test.go applies them to this module, and to small trees that
+// parsed sources: law_test.go applies them to this module, and to small trees that
 // break them. They read syntax only. What needs types (an interface that nobody
 // implements, a variable that is changed through its address) is not covered.
 
@@ -168,7 +168,7 @@ func (l law) foreign(dir, importPath string) string {
 	if withinAny(importPath, l.testOnly) {
 		return ""
 	}
-	return "a third-party module with no place in the table of arch_test.go"
+	return "a third-party module with no place in the table of law_test.go"
 }
 
 // nameRules checks that a file, its package and its types are named for what they

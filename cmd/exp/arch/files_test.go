@@ -1,4 +1,4 @@
-package main
+package arch
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ func (l law) crowd(dir string, files int) []string {
 	reason := l.crowded[dir]
 	switch {
 	case files > l.files && reason == "":
-		return []string{fmt.Sprintf("%s: %d files, more than %d: split it, or give a reason in arch_test.go", dir, files, l.files)}
+		return []string{fmt.Sprintf("%s: %d files, more than %d: split it, or give a reason in law_test.go", dir, files, l.files)}
 	case files <= l.files && reason != "":
 		return []string{fmt.Sprintf("table: %s has no more than %d files", dir, l.files)}
 	}
@@ -27,7 +27,7 @@ func TestCrowd(t *testing.T) {
 		want  []string
 	}{
 		{"chat", 2, nil},
-		{"chat", 3, []string{"chat: 3 files, more than 2: split it, or give a reason in arch_test.go"}},
+		{"chat", 3, []string{"chat: 3 files, more than 2: split it, or give a reason in law_test.go"}},
 		{"rl", 3, nil},
 		{"rl", 2, []string{"table: rl has no more than 2 files"}},
 	} {
