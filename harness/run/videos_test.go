@@ -1,7 +1,6 @@
 package run
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,36 +12,6 @@ import (
 	"exp/harness/plan"
 	"exp/harness/prompt/prompttest"
 )
-
-// videoFolder is a model folder that reads videos, too: </s> stands for a video, between <s>.
-func videoFolder(t *testing.T, conf string) string {
-	t.Helper()
-	var x map[string]any
-	if err := json.Unmarshal([]byte(conf), &x); err != nil {
-		t.Fatal(err)
-	}
-	x["video_token_id"], x["vision_start_token_id"], x["vision_end_token_id"] = 257, 256, 256
-	text, err := json.Marshal(x)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := prompttest.PictureFolder(t, string(text))
-	path := filepath.Join(dir, "chat_template.jinja")
-	template, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{
-		path: strings.NewReplacer("<s><pad></s>", "<s><pad><s>", "{% elif 'text'",
-			"{% elif c.type == 'video' %}<s></s><s>{% elif 'text'").Replace(string(template)),
-		filepath.Join(dir, "video_preprocessor_config.json"): `{"patch_size": 4, "size": {"shortest_edge": 64, "longest_edge": 4096},
-			"max_frames": 6}`} {
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // films writes problems that show videos made of the frames of squares: three frames, five of a folder's sixteen, and
 // two videos with an image between them.
@@ -88,7 +57,7 @@ func TestVideos(t *testing.T) {
 	l, data := newLab(t), films(t)
 	confs := append(prompttest.OtherPictureConfigs(), prompttest.PictureConfig)
 	for i, conf := range confs {
-		sets := imageSets(videoFolder(t, conf), data, fmt.Sprint("name=videos", i), "data.max_prompt_tokens=200")
+		sets := imageSets(prompttest.VideoFolder(t, conf), data, fmt.Sprint("name=videos", i), "data.max_prompt_tokens=200")
 		if i == 1 {
 			sets = slices.DeleteFunc(sets, func(s string) bool { return strings.HasPrefix(s, "train.lora=") })
 			sets = append(sets, "model.vision=trained", "train.steps=1",
@@ -112,7 +81,7 @@ func TestVideos(t *testing.T) {
 // How videos are read is part of a run's id if its problems show some, and else is not.
 func TestVideosInIdentity(t *testing.T) {
 	l, data := newLab(t), films(t)
-	dir := videoFolder(t, prompttest.PictureConfig)
+	dir := prompttest.VideoFolder(t, prompttest.PictureConfig)
 	sets := imageSets(dir, data, "data.max_prompt_tokens=200")
 	ids := map[string]string{}
 	note := func(name string, more ...string) {
@@ -140,8 +109,8 @@ func TestVideosInIdentity(t *testing.T) {
 
 func TestVideosRefused(t *testing.T) {
 	l, data := newLab(t), films(t)
-	whole, still := videoFolder(t, prompttest.PictureConfig), pictureFolder(t)
-	broken := videoFolder(t, prompttest.PictureConfig)
+	whole, still := prompttest.VideoFolder(t, prompttest.PictureConfig), pictureFolder(t)
+	broken := prompttest.VideoFolder(t, prompttest.PictureConfig)
 	if err := os.WriteFile(filepath.Join(broken, "video_preprocessor_config.json"), []byte(`{"num_frames": 3}`), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func (x *animation) draw(n int) {
 		row := x.canvas.row(at)
 		for across := r.Min.X; across < r.Max.X; across++ {
 			index := int(m.ColorIndexAt(across, at))
-			if index != y.transparent || n == 0 {
+			if index != y.transparent {
 				c := y.color(index)
 				copy(row[3*across:], c[:])
 			}

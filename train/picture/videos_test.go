@@ -155,6 +155,37 @@ func (x goldenVideo) test(t *testing.T) {
 	}
 }
 
+// The last frame stands for those that the last part lacks.
+func TestLastFrameRepeats(t *testing.T) {
+	s := NewVideoSettings(false)
+	s.Frames, s.Patch, s.MinPixels, s.MaxPixels = 4, 4, 64, 4096
+	var last [2]Patches
+	for i, frames := range [][]int{{0, 1, 2, 3, 4, 5}, {0, 1, 2, 3, 4, 5, 5, 5}} {
+		var files [][]byte
+		for _, k := range frames {
+			files = append(files, moved(t, pattern(16, 24), k))
+		}
+		encoded, err := PackFrames(files, 0, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := OpenVideo(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := s.Scene(v.Clip)
+		if err != nil || x.Parts != 2 {
+			t.Fatal(x, err)
+		}
+		if last[i], err = s.Patches(v, x, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(last[0].Values, last[1].Values) {
+		t.Error("other frames are repeated")
+	}
+}
+
 // Parts of a video that stays in one piece lie apart in time as Qwen2.5-VL's do.
 func TestPlacesAsTransformers(t *testing.T) {
 	for _, x := range readVideos(t).Times {
