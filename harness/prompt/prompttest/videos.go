@@ -30,8 +30,8 @@ func VideoFolder(t *testing.T, conf string) string {
 	for name, text := range map[string]string{
 		path: strings.NewReplacer("<s><pad></s>", "<s><pad><s>", "{% elif 'text'",
 			"{% elif c.type == 'video' %}<s></s><s>{% elif 'text'").Replace(string(template)),
-		filepath.Join(dir, "video_preprocessor_config.json"): `{"patch_size": 4, "size": {"shortest_edge": 64, "longest_edge": 4096},
-			"max_frames": 6}`} {
+		filepath.Join(dir, "video_preprocessor_config.json"): `{"patch_size": 4, "max_frames": 6,
+			"size": {"shortest_edge": 64, "longest_edge": 4096}}`} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
