@@ -24,7 +24,7 @@ type PromptImage struct {
 // imageDigits are the digits of a digest in the name of an image.
 const imageDigits = 8
 
-// imageName is what a recorded prompt has in place of an image.
+// imageName is what a recorded prompt has in place of an image. A video has a name in its place alone.
 var imageName = regexp.MustCompile(`<image (\d+)×(\d+) sha256:([0-9a-f]{8})>`)
 
 // ImagesIn returns the images that a recorded prompt shows, in order.

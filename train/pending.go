@@ -196,8 +196,8 @@ func (t *Trainer) show(c *rollout.Completion) error {
 			return 0, errors.New("train: an agent brought an image, and nothing shows it to the model")
 		}
 		x, err := t.Show(im.Picture)
-		if err == nil && x.Tokens() != im.Tokens {
-			err = fmt.Errorf("it has %d tokens here, and %d in the record", x.Tokens(), im.Tokens)
+		if err == nil && x.AllTokens() != im.Tokens {
+			err = fmt.Errorf("it has %d tokens here, and %d in the record", x.AllTokens(), im.Tokens)
 		}
 		return x.First, err
 	})

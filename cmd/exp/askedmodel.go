@@ -220,7 +220,8 @@ func (a *app) checkpointModel(ctx context.Context, db *store.DB, x *modelSource,
 // ownValues returns what the prompts and the answers of a run depend on besides its folder.
 func ownValues(ctx context.Context, db *store.DB, run store.Run) (list []config.Value) {
 	for _, key := range []string{"rollout.stop", "rollout.stop_ids", "data.system", "data.template_vars",
-		"data.template_date", "data.escape_special", "data.image_min_pixels", "data.image_max_pixels"} {
+		"data.template_date", "data.escape_special", "data.image_min_pixels", "data.image_max_pixels",
+		"data.video_fps", "data.video_max_frames", "data.video_max_pixels"} {
 		v := config.Value{Path: key}
 		switch value := recorded.ConfigValue(ctx, db, run, key).(type) {
 		case []any:

@@ -25,7 +25,8 @@ func chatCommand(a *app) *cli.Command {
 			"ends a text of many. Lines that begin with / are commands: " + chatCommandList() + "; /help explains " +
 			"them. /logprobs shows each token of the last answer with its log-prob and the likeliest others; " +
 			"/problem asks a problem of the run's test set and shows the right answer and the grader's verdict. " +
-			"/image and --image show image files to a model of text and images, before the text of the question.\n" +
+			"/image and --image show image files to a model of text and images, before the text of the question, " +
+			"and /video and --video folders of frames or GIF animations to one that reads videos.\n" +
 			"With QUESTION, prints the answer alone and ends; - reads the question from stdin. Without it, each " +
 			"line of a pipe is a question or a command, and the first error ends the program.\n" + aboutModels + "\n" +
 			"Answers are drawn as exp endpoint draws them: the same seed and settings give the same answer. Each " +
@@ -42,6 +43,8 @@ func chatCommand(a *app) *cli.Command {
 				DefaultText: "the run's, or the template's own"},
 			&cli.StringSliceFlag{Name: "image", Usage: "show the image in `FILE` with the first question (PNG, " +
 				"JPEG, WebP, GIF, BMP)"},
+			&cli.StringSliceFlag{Name: "video", Usage: "show the video whose frames are in the folder `DIR`, or a " +
+				"GIF animation, with the first question"},
 			&cli.Float64Flag{Name: "temperature", Value: 1, Usage: "sample at temperature `T`, 0 for greedy"},
 			&cli.Float64Flag{Name: "top-p", Value: 1, Usage: "sample from the likeliest tokens of total probability " +
 				"`P`"},
@@ -97,6 +100,11 @@ func (a *app) chat(c *cli.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	videos, err := a.readVideos(x, c.StringSlice("video"))
+	if err != nil {
+		return err
+	}
+	images = append(images, videos...)
 	talk := x.NewConversation(system, chatSampling(c, x.Sampling()))
 	if single {
 		return a.answerOnce(c.Context, talk, x.name, question, images)

@@ -33,6 +33,8 @@ func slashCommands() []slashCommand {
 		{"undo", "", "take the last question back", (*chatSession).undo},
 		{"retry", "", "answer the last question again, with another seed", (*chatSession).retry},
 		{"image", "[FILE…]", "show images with the next question; without FILE, none", (*chatSession).addImages},
+		{"video", "FOLDER", "show the video of a folder of frames, or a GIF animation, with the next question",
+			(*chatSession).addVideos},
 		{"system", "[TEXT]", "set the system message, or take it away", (*chatSession).setSystem},
 		{"seed", "[N]", "draw every answer with seed N; without N, each with a random one", (*chatSession).setSeed},
 		{"temperature", "T", "sample at temperature T, 0 for greedy",

@@ -34,19 +34,47 @@ func (a *app) readImages(x askedModel, files []string) (list []endpoint.Image, e
 		}
 		list = append(list, image)
 	}
+	a.noteShown(files, list)
+	return list, nil
+}
+
+// noteShown says what the model sees of files.
+func (a *app) noteShown(files []string, list []endpoint.Image) {
 	for i, image := range list {
 		a.Note("%s: %s, %s, goes with the next question", files[i], image.Name, quantity.Plural(image.Tokens, "token"))
 	}
+}
+
+// readVideos is readImages for videos: folders of frames, and GIF animations.
+func (a *app) readVideos(x askedModel, names []string) (list []endpoint.Image, err error) {
+	for _, name := range names {
+		switch {
+		case !x.ReadsVideos():
+			return nil, cli.Usagef("%s: %s reads no videos", name, x.name)
+		case !x.Chats():
+			return nil, cli.Usagef("%s: %s has no chat template, which says where videos stand", name, x.name)
+		}
+		video, err := x.Video(a.homePath(name))
+		if err != nil {
+			return nil, cli.Failf(cli.ExitUsage, "%s: %w", name, err)
+		}
+		list = append(list, video)
+	}
+	a.noteShown(names, list)
 	return list, nil
+}
+
+// homePath returns a path in which ~/ stands for the home folder.
+func (a *app) homePath(name string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		return filepath.Join(a.Getenv("HOME"), rest)
+	}
+	return name
 }
 
 // imageFile reads a file; ~/ stands for the home folder.
 func (a *app) imageFile(name string) ([]byte, error) {
-	path := name
-	if rest, ok := strings.CutPrefix(name, "~/"); ok {
-		path = filepath.Join(a.Getenv("HOME"), rest)
-	}
-	f, err := os.Open(path)
+	f, err := os.Open(a.homePath(name))
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +94,18 @@ func namedFiles(arg string) []string {
 	return strings.Fields(arg)
 }
 
-// addImages shows files with the next question; without any it takes those away that would go with it.
+// addVideos is addImages for videos.
+func (s *chatSession) addVideos(arg string) error {
+	if arg == "" {
+		return cli.Usagef("/video FOLDER shows the video whose frames are in FOLDER with the next question, and " +
+			"/video FILE a GIF animation; /image takes it away")
+	}
+	list, err := s.readVideos(s.model, namedFiles(arg))
+	s.images = append(s.images, list...)
+	return err
+}
+
+// addImages shows files with the next question; without any it takes those and the videos away that would go with it.
 func (s *chatSession) addImages(arg string) error {
 	if arg == "" {
 		if len(s.images) == 0 {

@@ -29,8 +29,8 @@ func endpointCommand(a *app) *cli.Command {
 			"requests are refused and running ones may end; a second one ends at once.\n" + aboutModels + "\n" +
 			"With a seed, or temperature 0, a request has the same answer every time, whatever else is asked: as " +
 			"a judge (reward.judge.url, exp diversity --url) it is reproducible.\n" +
-			"Understood: messages, in the model's chat template (with chat_template_kwargs), with images as data: " +
-			"URLs if the model reads images; tools and the calls " +
+			"Understood: messages, in the model's chat template (with chat_template_kwargs), with images and videos " +
+			"as data: URLs if the model reads them; tools and the calls " +
 			"that answers make of them; prompt, as a text, " +
 			"texts or token ids; max_tokens, temperature, top_p, top_k, min_p, repetition_penalty, " +
 			"presence_penalty, frequency_penalty, logit_bias, min_tokens, n, seed, stop, stop_token_ids, " +
@@ -124,6 +124,10 @@ func (a *app) endpoint(c *cli.Context, args []string) error {
 	a.noteTools(x.Model, o.ToolFormat)
 	if x.ReadsImages() && x.Chats() {
 		a.Note("images: messages may show them, as parts image_url with a data: URL")
+	}
+	if x.ReadsVideos() && x.Chats() {
+		a.Note("videos: messages may show them, as parts video with a list of frames, or video_url with an " +
+			"animation, all data: URLs")
 	}
 	a.Note("%d tokens of prompt and answer; Ctrl-C ends it", x.Context())
 	if _, err := fmt.Fprintf(a.Out.W, "http://%s/v1\n", l.Addr()); err != nil {

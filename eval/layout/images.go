@@ -2,7 +2,6 @@ package layout
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +30,8 @@ type Images struct {
 	Take func(encoded []byte) (rollout.Picture, error)
 	// Begins reports whether data begins as an image file does, which tells files from paths and base64.
 	Begins func(data []byte) bool
+	// Films says how videos are read, which Take gets, too; nil: rows with videos are refused.
+	Films *Films
 }
 
 // Columns says which columns of rows to read besides a layout's own.
@@ -73,44 +74,6 @@ func onlyTexts(m rollout.Message) error {
 
 // imageType is the type of a part that stands for the next image.
 const imageType = "image"
-
-// illustrator puts the images of a row into a problem.
-type illustrator struct {
-	*Images
-	row    rows.Row
-	column []any // values of the images' column
-	used   int   // of them
-	asked  int   // images that the messages show
-	list   []rollout.Picture
-}
-
-// of returns the illustrator of a row.
-func (x *Images) of(r rows.Row) (*illustrator, error) {
-	if lists(r, videosColumn) {
-		return nil, r.Errorf(videosColumn, "the problem has videos, which models do not read here; rename the column "+
-			"to leave them out")
-	}
-	in := &illustrator{Images: x, row: r}
-	if v, ok := r.Value(x.Column); ok && x.Column != "" {
-		if in.column, ok = v.([]any); !ok {
-			in.column = []any{v}
-		}
-	}
-	return in, nil
-}
-
-// check returns an error unless the messages show each image of the column. where names them.
-func (x *illustrator) check(where string) error {
-	switch n := len(x.column); {
-	case n > x.used && x.asked == 0:
-		return x.row.Errorf(x.Column, "the row has %s, and its %s shows none: write %s where each belongs, in a "+
-			"user's message, or leave the images out with data.image_key: none", counted(n), where, rollout.ImageMark)
-	case n != x.used:
-		return x.row.Errorf(x.Column, "the row has %s, but its %s has %d %s", counted(n), where, x.used,
-			rollout.ImageMark)
-	}
-	return nil
-}
 
 // illustrate adds the images of a row to its problem, whose messages are in field; empty: it has only a text.
 func (x *Images) illustrate(r rows.Row, field string, p *rollout.Problem) error {
@@ -169,136 +132,6 @@ func contentValues(v any) [][]map[string]any {
 		}
 	}
 	return out
-}
-
-// message replaces the images of a message, whose parts the file has as values, by ImageParts, and returns their
-// number.
-func (x *illustrator) message(m *rollout.Message, values []map[string]any) (n int, err error) {
-	defer func() { x.asked += n }()
-	if m.Parts == nil {
-		if m.Role == "user" && len(x.column) > 0 {
-			return x.marks(m)
-		}
-		return 0, nil
-	}
-	if values == nil {
-		return 0, nil
-	}
-	var parts []json.RawMessage
-	for i, v := range values {
-		raw, image, err := x.part(v)
-		if err != nil {
-			return 0, fmt.Errorf("part %d: %w", i+1, err)
-		}
-		if image {
-			n++
-		}
-		parts = append(parts, raw...)
-	}
-	if n == 0 && x.textParts(values) {
-		return 0, nil
-	}
-	if n > 0 && m.Role != "user" {
-		return 0, fmt.Errorf("an image in a message of role %s; only a user's may have some", m.Role)
-	}
-	m.Content, m.Parts = "", rollout.PartList(parts)
-	return n, nil
-}
-
-// turn is message for one of a conversation. It leaves content without images as it is.
-func (x *illustrator) turn(m *rollout.Message, values []map[string]any) (n int, err error) {
-	pictured := func(v map[string]any) bool {
-		_, has := ownImage(v)
-		return isImage(v, has) || !x.textParts([]map[string]any{v})
-	}
-	if m.Parts != nil && !slices.ContainsFunc(values, pictured) {
-		return 0, nil
-	}
-	return x.message(m, values)
-}
-
-// isImage reports whether a part of content is an image. has: it brings one.
-func isImage(v map[string]any, has bool) bool {
-	kind, _ := v["type"].(string)
-	return kind == imageType || kind == "image_url" || kind == "input_image" || kind == "" && has
-}
-
-// textParts reports whether no part has an <image> that a column's image stands for.
-func (x *illustrator) textParts(values []map[string]any) bool {
-	return len(x.column) == 0 || !slices.ContainsFunc(values, func(v map[string]any) bool {
-		text, _ := v["text"].(string)
-		return strings.Contains(text, rollout.ImageMark)
-	})
-}
-
-// marks makes parts of a text with <image>.
-func (x *illustrator) marks(m *rollout.Message) (n int, err error) {
-	parts, n, err := x.split(m.Content)
-	if err != nil || n == 0 {
-		return 0, err
-	}
-	m.Content, m.Parts = "", rollout.PartList(parts)
-	return n, nil
-}
-
-// split cuts a text at each <image>, and takes an image for each.
-func (x *illustrator) split(text string) (parts []json.RawMessage, n int, err error) {
-	parts, n = rollout.MarkedParts(text)
-	for i := range n {
-		if err := x.next(); err != nil {
-			return nil, i + 1, err
-		}
-	}
-	return parts, n, nil
-}
-
-// next takes the next image of the column. One too many is counted, and refused later.
-func (x *illustrator) next() error {
-	x.used++
-	if x.used > len(x.column) {
-		return nil
-	}
-	return x.take(x.column[x.used-1], fmt.Sprintf("%s, image %d", x.Column, x.used))
-}
-
-// take adds an image.
-func (x *illustrator) take(v any, where string) error {
-	encoded, err := x.encoded(v, filepath.Dir(x.row.Path))
-	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	pic, err := x.Take(encoded)
-	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	x.list = append(x.list, pic)
-	return nil
-}
-
-// part returns a part of content as templates take it, and whether it is an image.
-func (x *illustrator) part(v map[string]any) (raw []json.RawMessage, image bool, err error) {
-	kind, _ := v["type"].(string)
-	own, has := ownImage(v)
-	switch {
-	case isImage(v, has):
-		if has {
-			err = x.take(own, "its image")
-		} else {
-			err = x.next()
-		}
-		return []json.RawMessage{json.RawMessage(rollout.ImagePart)}, true, err
-	case kind == "" || kind == "text" || kind == "input_text":
-		text, ok := v["text"].(string)
-		if !ok {
-			return nil, false, errors.New("it has no text")
-		}
-		if len(x.column) > 0 && strings.Contains(text, rollout.ImageMark) {
-			raw, n, err := x.split(text)
-			return raw, n > 0, err
-		}
-		return []json.RawMessage{rollout.TextPart(text)}, false, nil
-	}
-	return nil, false, fmt.Errorf("it is of type %q; models read text and images here", kind)
 }
 
 // ownImage returns the image that a part of content brings.

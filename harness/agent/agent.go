@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exp/harness/dataset"
 	"exp/harness/openai"
 	"exp/train/form"
 	"exp/train/program"
@@ -248,7 +249,7 @@ func (a *Agent) messagesOf(p *rollout.Problem) ([]rollout.Message, error) {
 	if len(p.Images) == 0 || a.o.Images == nil {
 		return p.Messages, nil
 	}
-	return openai.WithImages(p.Messages, p.Images, a.o.Images.File)
+	return openai.WithImages(p.Messages, p.Images, a.o.Images.File, dataset.FilmPart)
 }
 
 // bodyLimit bounds the bytes of a request.

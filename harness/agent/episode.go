@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"exp/harness/dataset"
 	"exp/harness/openai"
 	"exp/train/rollout"
 	"exp/train/toolcall"
@@ -129,7 +130,7 @@ func (x *episode) images() *openai.Images {
 	if x.a.o.Images == nil {
 		return nil
 	}
-	return &openai.Images{Take: x.take}
+	return &openai.Images{Take: x.take, Film: dataset.PictureFiles().FilmOf}
 }
 
 // take returns the image of a file that a request shows.

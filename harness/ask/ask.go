@@ -64,7 +64,10 @@ func imageAmong(p *rollout.Problem) int {
 	if len(p.Images) == 0 {
 		return -1
 	}
-	return slices.IndexFunc(p.Choice.Options, func(s string) bool { return strings.Contains(s, rollout.ImageMark) })
+	marks := rollout.Marks(p.Images)
+	return slices.IndexFunc(p.Choice.Options, func(s string) bool {
+		return slices.ContainsFunc(marks, func(m string) bool { return strings.Contains(s, m) })
+	})
 }
 
 // renderer writes the prompts of a suite.
@@ -94,10 +97,12 @@ func (r *renderer) shown(p *rollout.Problem) (rollout.Problem, error) {
 	if len(p.Images) == 0 {
 		return q, nil
 	}
-	parts, n := rollout.MarkedParts(q.Prompt)
-	own := lastShown(p.Messages)
+	marks := rollout.Marks(p.Images)
+	parts, found := rollout.MarkedParts(q.Prompt, marks...)
+	n, own := len(found), lastShown(p.Messages)
 	if n > len(p.Images) || own < 0 {
-		return q, fmt.Errorf("its question has %d %s, and the problem %d images", n, rollout.ImageMark, len(p.Images))
+		return q, fmt.Errorf("its question has %d %s, and the problem %d images", n, strings.Join(marks, " or "),
+			len(p.Images))
 	}
 	q.Messages, q.Images = slices.Clone(p.Messages), p.Images[:n]
 	q.Messages[own].Content, q.Messages[own].Parts = "", rollout.PartList(parts)

@@ -210,7 +210,7 @@ func dataKeys() []Key {
 			Help: "order of the training problems in each pass; shuffled draws a new one per pass from the run's " +
 				"seed"},
 	}...)
-	return slices.Concat(keys, passRateKeys(), chatKeys(), imageKeys())
+	return slices.Concat(keys, passRateKeys(), chatKeys(), imageKeys(), videoKeys())
 }
 
 // imageKeys returns the keys of images that problems show.
@@ -233,6 +233,29 @@ func imageKeys() []Key {
 				"the column image, before the text; none leaves images out"},
 		pixels("data.image_min_pixels", "smaller images are enlarged to this many pixels, such as 3136"),
 		pixels("data.image_max_pixels", "larger images are reduced to this many pixels, such as 1003520"),
+	}
+}
+
+// videoKeys returns the keys of videos that problems show.
+func videoKeys() []Key {
+	read := func(path string, kind Kind, zero any, unit, help string) Key {
+		return Key{Path: path, Kind: kind, Default: is(zero), Range: atLeast(0), Unit: unit, Late: true,
+			Stages: at(SFT, PassRate, Train, EvalGen), When: []Clause{only("model.init", "pretrained")}, Help: help}
+	}
+	return []Key{
+		{Path: "data.video_key", Kind: String, Default: is("videos"), Stages: at(Prepare), Late: true,
+			Pattern: pattern("the name of a column, or none", `.+`),
+			When:    []Clause{only("task.kind", illustrated()...)},
+			Help: "column of the files with the videos of a row (verl's video_key): a list, or one, of lists of " +
+				"frames, folders of frames, GIF animations, or {frames, fps} with either; each <video> in the " +
+				"prompt stands for one. mp4 and the like are cut into frames first. none leaves videos out"},
+		read("data.video_fps", Float, 0.0, "frames/s", "frames of a second that are read of a video which says how "+
+			"many it has; 0 takes the model folder's, or 2"),
+		read("data.video_max_frames", Int, 0, "frames", "most frames that are read of a video; 0 takes the model "+
+			"folder's, or 768"),
+		read("data.video_max_pixels", Int, 0, "pixels", "larger frames are reduced to this many pixels; for Qwen3-VL "+
+			"and Qwen3.5 it counts all frames of a video together. 0 takes the model folder's, in "+
+			"video_preprocessor_config.json or preprocessor_config.json"),
 	}
 }
 

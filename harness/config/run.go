@@ -62,8 +62,13 @@ type Data struct {
 	EscapeSpecial bool           `key:"escape_special"` // for every prompt, chat or not
 	ImageKey      string         `key:"image_key"`      // None or a column; Task.Kind reads files
 	// Sizes that images are brought to; 0: as the model's folder says.
-	ImageMinPixels int `key:"image_min_pixels"`
-	ImageMaxPixels int `key:"image_max_pixels"`
+	ImageMinPixels int    `key:"image_min_pixels"`
+	ImageMaxPixels int    `key:"image_max_pixels"`
+	VideoKey       string `key:"video_key"` // None or a column; Task.Kind reads files
+	// What is read of videos; 0: as the model's folder says.
+	VideoFPS       float64 `key:"video_fps"`
+	VideoMaxFrames int     `key:"video_max_frames"`
+	VideoMaxPixels int     `key:"video_max_pixels"`
 }
 
 func (d *Data) split(name string) Split {

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"exp/harness/openai"
@@ -140,7 +139,10 @@ func (c *Conversation) Ask(ctx context.Context, question string, show func(text 
 	t := turn{text: question}
 	m := rollout.Message{Role: "user", Content: question}
 	if len(images) > 0 {
-		parts := slices.Repeat([]json.RawMessage{json.RawMessage(rollout.ImagePart)}, len(images))
+		var parts []json.RawMessage
+		for _, im := range images {
+			parts = append(parts, im.picture.Part())
+		}
 		m = rollout.Message{Role: m.Role, Parts: rollout.PartList(append(parts, rollout.TextPart(question)))}
 	}
 	for _, im := range images {

@@ -33,6 +33,9 @@ func (x *Model) openImages(c *config.Run, be kernels.Backend) (err error) {
 	if x.pictures, err = stage.PictureSettings(c); err != nil {
 		return err
 	}
+	if videos, reads, err := stage.VideoSettings(c); reads && err == nil {
+		x.videos = &videos
+	}
 	if x.gallery, x.tower, err = stage.NewGallery(c, be, x.m.Config.Vocab, featureRoom); err != nil {
 		return err
 	}
@@ -69,7 +72,11 @@ func (x *Model) images() *openai.Images {
 	if !x.ReadsImages() {
 		return nil
 	}
-	return &openai.Images{Take: x.picture}
+	images := &openai.Images{Take: x.picture}
+	if x.ReadsVideos() {
+		images.Film = dataset.PictureFiles().FilmOf
+	}
+	return images
 }
 
 // picture returns the image of a file, or an error if it cannot be decoded.
@@ -81,7 +88,7 @@ func (x *Model) picture(encoded []byte) (rollout.Picture, error) {
 	return p, err
 }
 
-// Image is an image that a question shows.
+// Image is an image or a video that a question shows.
 type Image struct {
 	Name    string // <image 448×336 sha256:ab12cd34>
 	Tokens  int
@@ -93,9 +100,27 @@ func (x *Model) Image(encoded []byte) (im Image, err error) {
 	if im.picture, err = x.picture(encoded); err != nil {
 		return im, err
 	}
+	im.Name = im.picture.String()
+	if im.picture.Video() {
+		s, err := x.videos.Scene(dataset.ClipOf(im.picture))
+		im.Tokens = s.Parts * s.Rows * s.Columns / (x.videos.Merge * x.videos.Merge)
+		return im, err
+	}
 	rows, columns, err := x.pictures.Tokens(im.picture.Width, im.picture.Height)
-	im.Name, im.Tokens = im.picture.String(), rows*columns
+	im.Tokens = rows * columns
 	return im, err
+}
+
+// ReadsVideos reports whether questions may show videos.
+func (x *Model) ReadsVideos() bool { return x.videos != nil }
+
+// Video returns the video of a folder of frames or a GIF animation, for questions. The model must read videos.
+func (x *Model) Video(path string) (Image, error) {
+	encoded, err := dataset.PictureFiles().Film(path)
+	if err != nil {
+		return Image{}, err
+	}
+	return x.Image(encoded)
 }
 
 // holding are the images of a request that is not done. The zero value has none.
@@ -107,7 +132,11 @@ type holding struct {
 
 // hold gives an image its tokens until the request is done.
 func (h *holding) hold(p rollout.Picture) (model.Image, error) {
-	im, err := h.gallery.Hold(p.Digest, p.Width, p.Height, p.Encoded)
+	hold := func() (model.Image, error) { return h.gallery.Hold(p.Digest, p.Width, p.Height, p.Encoded) }
+	if p.Video() {
+		hold = func() (model.Image, error) { return h.gallery.HoldVideo(p.Digest, dataset.ClipOf(p), p.Encoded) }
+	}
+	im, err := hold()
 	if err == nil {
 		h.digests = append(h.digests, p.Digest)
 	}

@@ -108,7 +108,7 @@ func problemOf(t *testing.T, text string, files ...[]byte) *rollout.Problem {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q.Images, parts = append(q.Images, pic), append(parts, json.RawMessage(rollout.ImagePart))
+		q.Images, parts = append(q.Images, pic), append(parts, pic.Part())
 	}
 	q.Messages = []rollout.Message{{Role: "user", Parts: rollout.PartList(append(parts, rollout.TextPart(text)))}}
 	return q
@@ -138,7 +138,11 @@ func sampledFor(t *testing.T, r *config.Resolved, q *rollout.Problem, seed int64
 		t.Fatal(err)
 	}
 	ids, err := prompts.Showing(func(p rollout.Picture) (model.Image, error) {
-		return g.Add(p.Digest, p.Width, p.Height, func() ([]byte, error) { return p.Encoded, nil })
+		read := func() ([]byte, error) { return p.Encoded, nil }
+		if p.Video() {
+			return g.AddVideo(p.Digest, dataset.ClipOf(p), read)
+		}
+		return g.Add(p.Digest, p.Width, p.Height, read)
 	}).Encode(q)
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +280,7 @@ func TestImagesThatAreRefused(t *testing.T) {
 		{"null", h.URL, chatOf("", userOf(image(`null`))), `image_url must be {\"url\"`},
 		{"assistant", h.URL, chatOf("", userOf(textPart("a")), `{"role":"assistant","content":[`+imagePart(good)+`]}`),
 			"messages [1]: content[0]: an image in a message of role assistant"},
-		{"audio", h.URL, chatOf("", userOf(`{"type":"input_audio"}`)), `content[0] is of type \"input_audio\": only text and image_url`},
+		{"audio", h.URL, chatOf("", userOf(`{"type":"input_audio"}`)), `content[0] is of type \"input_audio\": only text, image_url, video_url and video`},
 		{"many", h.URL, chatOf("", userOf(many...)), "more than 64 images"},
 		{"long", h.URL, chatOf("", userOf(slices.Repeat([]string{imagePart(square(t, 5))}, 6)...)), "shorten messages, or make images smaller"},
 	} {

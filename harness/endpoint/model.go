@@ -46,6 +46,7 @@ type Model struct {
 	tower    *vision.Tower
 	view     *vision.View // of adapters on the tower; nil: none
 	pictures picture.Settings
+	videos   *picture.VideoSettings // nil: the model reads none
 
 	asks   chan *generate.Ask
 	stop   context.CancelFunc

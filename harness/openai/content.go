@@ -15,6 +15,8 @@ import (
 type Images struct {
 	// Take returns the image of a file, or an error if the model cannot read it.
 	Take func(encoded []byte) (rollout.Picture, error)
+	// Film returns the file of the video that a part of content brings, which Take takes; nil: videos are not read.
+	Film func(part json.RawMessage) ([]byte, error)
 }
 
 // mostImages bounds the images of a request.
@@ -36,7 +38,8 @@ func readMessages(r *Request, list []rollout.Message, images *Images) error {
 			continue
 		}
 		var parts []contentPart
-		if json.Unmarshal(m.Parts, &parts) != nil {
+		var raw []json.RawMessage
+		if json.Unmarshal(m.Parts, &parts) != nil || json.Unmarshal(m.Parts, &raw) != nil {
 			return fmt.Errorf("[%d]: content must be a text, or a list of parts", i)
 		}
 		before := len(r.Images)
@@ -51,9 +54,14 @@ func readMessages(r *Request, list []rollout.Message, images *Images) error {
 					return fmt.Errorf("[%d]: content[%d]: %w", i, k, err)
 				}
 				mixed = append(mixed, json.RawMessage(rollout.ImagePart))
+			case p.Type == "video_url" || p.Type == "video":
+				if err := r.play(m.Role, raw[k], images); err != nil {
+					return fmt.Errorf("[%d]: content[%d]: %w", i, k, err)
+				}
+				mixed = append(mixed, json.RawMessage(rollout.VideoPart))
 			default:
-				return fmt.Errorf("[%d]: content[%d] is of type %q: only text and image_url are supported", i, k,
-					p.Type)
+				return fmt.Errorf("[%d]: content[%d] is of type %q: only text, image_url, video_url and video are "+
+					"supported", i, k, p.Type)
 			}
 		}
 		if len(r.Images) > before {
@@ -66,15 +74,43 @@ func readMessages(r *Request, list []rollout.Message, images *Images) error {
 	return nil
 }
 
-// show adds the image of a part of a message.
-func (r *Request) show(role string, part json.RawMessage, images *Images) error {
+// may returns an error if a message of a role may not show an image or a video, as what says.
+func (r *Request) may(what, role string, images *Images) error {
 	switch {
 	case images == nil:
-		return errors.New("it shows an image, and the model reads text alone")
+		return fmt.Errorf("it shows %s, and the model reads text alone", what)
 	case role != "user" && role != "tool":
-		return fmt.Errorf("an image in a message of role %s: only users and tools show images", role)
+		return fmt.Errorf("%s in a message of role %s: only users and tools show images", what, role)
 	case len(r.Images) == mostImages:
 		return fmt.Errorf("the request has more than %d images", mostImages)
+	}
+	return nil
+}
+
+// play adds the video of a part of a message.
+func (r *Request) play(role string, part json.RawMessage, images *Images) error {
+	if err := r.may("a video", role, images); err != nil {
+		return err
+	}
+	if images.Film == nil {
+		return errors.New("it shows a video, and the model reads images alone")
+	}
+	encoded, err := images.Film(part)
+	if err != nil {
+		return fmt.Errorf("the video cannot be read: %w", err)
+	}
+	pic, err := images.Take(encoded)
+	if err != nil {
+		return fmt.Errorf("the video cannot be read: %w", err)
+	}
+	r.Images = append(r.Images, pic)
+	return nil
+}
+
+// show adds the image of a part of a message.
+func (r *Request) show(role string, part json.RawMessage, images *Images) error {
+	if err := r.may("an image", role, images); err != nil {
+		return err
 	}
 	url, err := imageURL(part)
 	if err != nil {
@@ -92,10 +128,10 @@ func (r *Request) show(role string, part json.RawMessage, images *Images) error 
 	return nil
 }
 
-// WithImages returns messages as clients send them: with the images that their ImageParts stand for, in order, as
-// data: URLs. file returns the file of an image.
-func WithImages(list []rollout.Message, images []rollout.Picture,
-	file func(p rollout.Picture) ([]byte, error)) ([]rollout.Message, error) {
+// WithImages returns messages as clients send them: with the images and videos that their parts stand for, in order,
+// as data: URLs. file returns the file of one, and film makes a part of a video's.
+func WithImages(list []rollout.Message, images []rollout.Picture, file func(p rollout.Picture) ([]byte, error),
+	film func(encoded []byte) (json.RawMessage, error)) ([]rollout.Message, error) {
 	out, next := slices.Clone(list), 0
 	for i := range out {
 		n := out[i].Images()
@@ -107,7 +143,7 @@ func WithImages(list []rollout.Message, images []rollout.Picture,
 			return nil, err
 		}
 		for k, part := range parts {
-			if string(part) != rollout.ImagePart {
+			if string(part) != rollout.ImagePart && string(part) != rollout.VideoPart {
 				continue
 			}
 			if next == len(images) {
@@ -118,9 +154,14 @@ func WithImages(list []rollout.Message, images []rollout.Picture,
 			if err != nil {
 				return nil, fmt.Errorf("image %d: %w", next+1, err)
 			}
+			if next++; p.Video() {
+				if parts[k], err = film(encoded); err != nil {
+					return nil, fmt.Errorf("image %d: %w", next, err)
+				}
+				continue
+			}
 			parts[k] = fmt.Appendf(nil, `{"type":"image_url","image_url":{"url":"data:image/%s;base64,%s"}}`, p.Format,
 				base64.StdEncoding.EncodeToString(encoded))
-			next++
 		}
 		out[i].Parts = rollout.PartList(parts)
 	}

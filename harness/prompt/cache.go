@@ -24,7 +24,13 @@ func promptKey(q *rollout.Problem) (ident.Digest, error) {
 	if len(q.Messages) == 0 && len(q.Tools) == 0 {
 		return sha256.Sum256([]byte(q.Prompt)), nil
 	}
-	b, err := json.Marshal([]any{q.Messages, q.Tools})
+	what := []any{q.Messages, q.Tools}
+	for _, pic := range q.Images {
+		if pic.Video() { // its length decides which texts stand between its parts
+			what = append(what, pic.Digest)
+		}
+	}
+	b, err := json.Marshal(what)
 	return sha256.Sum256(append([]byte("messages "+q.Prompt+"\x00"), b...)), err
 }
 

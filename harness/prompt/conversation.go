@@ -437,7 +437,7 @@ func (p *Prompter) parts(q *layout.Conversation, x *Conversation) (list []Conver
 func (p *Prompter) written(ids []int32, images ...rollout.Picture) string {
 	var b strings.Builder
 	for _, id := range ids {
-		if len(images) > 0 && id == p.images.Pad {
+		if len(images) > 0 && p.isPad(id) {
 			b.WriteString(images[0].String())
 			images = images[1:]
 		} else if piece := p.Tokenizer.Piece(id); len(piece) > 0 {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"exp/experiments/quantity"
 	"exp/train/model"
 	"exp/train/rollout"
 	"exp/train/tokenizer"
@@ -27,6 +28,8 @@ type ImageReader struct {
 	Size interface {
 		Tokens(width, height int) (rows, columns int, err error)
 	}
+	// Video says how it reads a video; nil: not at all. It enters digests of prompts with videos alone.
+	Video *VideoReader `json:"-"`
 }
 
 // ImagesError is an error about how the model reads images.
@@ -51,6 +54,9 @@ func (x *ImageReader) spellings(tok tokenizer.Tokenizer) []string {
 	list := []string{tok.Token(x.Pad)}
 	if x.Place != "" {
 		list = append(list, x.Place)
+	}
+	if x.Video != nil {
+		list = append(list, tok.Token(x.Video.Pad))
 	}
 	return list
 }
@@ -78,7 +84,7 @@ func (p *Prompter) checkImages(q *rollout.Problem) error {
 		return errors.New("it shows images, which the chat template places, and prompts are plain text; name a " +
 			"template: data.chat")
 	}
-	return nil
+	return p.checkVideos(q.Images)
 }
 
 func countedImages(n int) string {
@@ -96,40 +102,107 @@ func (p *Prompter) illustrated(images []rollout.Picture, ids []int32) ([]int32, 
 	if err := p.known(ids); err != nil { // else a token that the model lacks is one of an image
 		return nil, err
 	}
-	pads := 0
-	for _, id := range ids {
-		if id == p.images.Pad {
-			pads++
-		}
+	if err := p.checkPads(images, ids); err != nil {
+		return nil, err
 	}
-	switch pad := p.Tokenizer.Token(p.images.Pad); {
-	case pads > 0 && len(images) == 0:
-		return nil, fmt.Errorf("its text spells %s, the place of an image, and it has none; data.escape_special: "+
-			"true reads it as text", pad)
-	case pads < len(images):
-		return nil, fmt.Errorf("it shows %s, and the chat template writes %s %d times: it needs a template that "+
-			"reads content parts of type image (data.chat)", countedImages(len(images)), pad, pads)
-	case pads > len(images):
-		return nil, fmt.Errorf("it shows %s, and its prompt has %s %d times; data.escape_special: true reads those "+
-			"in its text as text", countedImages(len(images)), pad, pads)
-	case pads == 0:
+	if len(images) == 0 {
 		return ids, nil
 	}
-	out, next := make([]int32, 0, len(ids)), 0
+	out, next, left := make([]int32, 0, len(ids)), 0, [][]int32(nil) // of the picture at hand
 	for _, id := range ids {
-		if id != p.images.Pad {
+		if !p.isPad(id) {
 			out = append(out, id)
 			continue
 		}
-		pic := images[next]
-		next++
-		tokens, err := p.marked(pic)
-		if err != nil {
-			return nil, fmt.Errorf("image %d, %v: %w", next, pic, err)
+		if len(left) == 0 {
+			pic := images[next]
+			next++
+			_, pad, err := p.pads(pic)
+			if err == nil && pad != id {
+				err = fmt.Errorf("the chat template writes %s for it", p.Tokenizer.Token(id))
+			}
+			if err == nil {
+				left, err = p.tokensAt(pic)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("image %d, %v: %w", next, pic, err)
+			}
 		}
-		out = append(out, tokens...)
+		out, left = append(out, left[0]...), left[1:]
 	}
 	return slices.Clip(out), nil
+}
+
+// checkPads returns an error unless there is a pad for each image, and as many as each video needs.
+func (p *Prompter) checkPads(images []rollout.Picture, ids []int32) error {
+	kinds := []struct {
+		pad   int32
+		what  string
+		count func(n int) string
+		video bool
+	}{{p.images.Pad, "image", countedImages, false}, {-1, "video", countedVideos, true}}
+	if p.images.Video != nil {
+		kinds[1].pad = p.images.Video.Pad
+	}
+	for _, kind := range kinds {
+		shown, want, pads := 0, 0, 0
+		for _, pic := range images {
+			if pic.Video() != kind.video {
+				continue
+			}
+			n, _, err := p.pads(pic)
+			if err != nil {
+				return fmt.Errorf("%v: %w", pic, err)
+			}
+			shown, want = shown+1, want+n
+		}
+		for _, id := range ids {
+			if id == kind.pad {
+				pads++
+			}
+		}
+		pad := ""
+		if kind.pad >= 0 {
+			pad = p.Tokenizer.Token(kind.pad)
+		}
+		switch {
+		case pads > 0 && shown == 0:
+			return fmt.Errorf("its text spells %s, the place of %s, and it has none; data.escape_special: "+
+				"true reads it as text", pad, kind.count(1))
+		case pads < want:
+			return fmt.Errorf("it shows %s, and the chat template writes %s %d times: it needs a template that "+
+				"reads content parts of type %s (data.chat)", kind.count(shown), pad, pads, kind.what)
+		case pads > want:
+			return fmt.Errorf("it shows %s, and its prompt has %s %d times; data.escape_special: true reads those "+
+				"in its text as text", kind.count(shown), pad, pads)
+		}
+	}
+	return nil
+}
+
+func countedVideos(n int) string {
+	if n == 1 {
+		return "a video"
+	}
+	return fmt.Sprintf("%d videos", n)
+}
+
+// tokensAt returns the tokens for each pad of a picture.
+func (p *Prompter) tokensAt(pic rollout.Picture) ([][]int32, error) {
+	if !pic.Video() {
+		tokens, err := p.marked(pic)
+		return [][]int32{tokens}, err
+	}
+	x, err := p.video(pic)
+	if err != nil {
+		return nil, err
+	}
+	im := model.Image{Rows: x.Rows, Columns: x.Columns, Parts: len(x.Seconds)}
+	tokens, err := p.numbered(pic, im, p.images.Video.Pad)
+	if err != nil || !p.images.Video.Timed {
+		return [][]int32{tokens}, err
+	}
+	return slices.Collect(slices.Chunk(tokens, x.Rows*x.Columns)), nil
 }
 
 // tokensOf returns the tokens of an image.
@@ -138,19 +211,24 @@ func (p *Prompter) tokensOf(pic rollout.Picture) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	im := model.Image{Rows: rows, Columns: columns}
+	return p.numbered(pic, model.Image{Rows: rows, Columns: columns}, p.images.Pad)
+}
+
+// numbered returns the tokens of a picture of im's shape, which the gallery gives it, or else pads.
+func (p *Prompter) numbered(pic rollout.Picture, im model.Image, pad int32) (out []int32, err error) {
 	if p.show != nil {
+		want := im
 		if im, err = p.show(pic); err != nil {
 			return nil, err
 		}
-		if im.Rows != rows || im.Columns != columns {
-			return nil, fmt.Errorf("%d×%d tokens in the gallery and %d×%d in the prompt", im.Rows, im.Columns, rows,
-				columns)
+		if im.Rows != want.Rows || im.Columns != want.Columns || im.Parts != want.Parts {
+			return nil, fmt.Errorf("%d×%d tokens in %d parts in the gallery and %d×%d in %d in the prompt", im.Rows,
+				im.Columns, im.Parts, want.Rows, want.Columns, want.Parts)
 		}
 	}
-	out := make([]int32, im.Tokens())
+	out = make([]int32, im.AllTokens())
 	for i := range out {
-		out[i] = p.images.Pad
+		out[i] = pad
 		if p.show != nil {
 			out[i] = im.First + int32(i)
 		}
@@ -163,9 +241,12 @@ func (p *Prompter) named(images []rollout.Picture, text string) string {
 	if p.images == nil {
 		return text
 	}
-	pad := p.Tokenizer.Token(p.images.Pad)
 	for _, pic := range images {
-		text = strings.Replace(text, pad, pic.String(), 1)
+		pad := p.images.Pad
+		if pic.Video() {
+			pad = p.images.Video.Pad
+		}
+		text = strings.Replace(text, p.Tokenizer.Token(pad), pic.String(), 1)
 	}
 	return text
 }
@@ -176,13 +257,15 @@ func (p *Prompter) padded(images []rollout.Picture, ids []int32) (out []int32, n
 		return ids, 0
 	}
 	for i := 0; i < len(ids); {
-		ofImage := ids[i] == p.images.Pad || p.vocab > 0 && int(ids[i]) >= p.vocab
+		ofImage := p.isPad(ids[i]) || p.vocab > 0 && int(ids[i]) >= p.vocab
 		if !ofImage || n == len(images) {
 			out = append(out, ids[i])
 			i++
 			continue
 		}
-		out = append(out, p.images.Pad)
+		if out = append(out, p.images.Pad); images[n].Video() {
+			out[len(out)-1] = p.images.Video.Pad
+		}
 		span, err := p.span(images[n])
 		if err != nil {
 			panic("prompt: an image that has tokens has no size: " + err.Error())
@@ -207,24 +290,39 @@ func (p *Prompter) countImages(plan **ImagePlan, images []rollout.Picture) {
 	if p.images == nil {
 		return
 	}
+	row := 0
 	for _, pic := range images {
 		if *plan == nil {
 			*plan = &ImagePlan{}
 		}
 		x := *plan
-		x.Images++
-		x.Row = max(x.Row, len(images))
-		if rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height); err == nil {
-			x.Most = max(x.Most, rows*columns)
-			x.Tokens += rows * columns
+		parts, each, err := p.pieces(pic)
+		if row += parts; pic.Video() {
+			x.Videos++
+		}
+		x.Images += parts
+		x.Row = max(x.Row, row)
+		if err == nil {
+			x.Most = max(x.Most, each)
+			x.Tokens += parts * each
 			if key := (seenImage{x, pic.Digest}); !p.seen[key] {
 				if p.seen == nil {
 					p.seen = map[seenImage]bool{}
 				}
-				p.seen[key], x.Different = true, x.Different+rows*columns
+				p.seen[key], x.Different = true, x.Different+parts*each
 			}
 		}
 	}
+}
+
+// pieces returns how many images the vision tower encodes for a picture, and the tokens of each.
+func (p *Prompter) pieces(pic rollout.Picture) (n, each int, err error) {
+	if pic.Video() {
+		x, err := p.video(pic)
+		return max(1, len(x.Seconds)), x.Rows * x.Columns, err
+	}
+	rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height)
+	return 1, rows * columns, err
 }
 
 // HasImages reports whether NoteImages found some.
@@ -236,15 +334,32 @@ func (p *Prompter) TeachesImages() bool {
 		p.judged != nil && p.judged.Images != nil
 }
 
+// HasVideos reports whether problems that NoteImages saw show videos, or conversations, pairs or answers that were
+// checked do.
+func (p *Prompter) HasVideos() bool {
+	list := []*ImagePlan{p.shown}
+	if p.learns != nil {
+		list = append(list, p.learns.Images)
+	}
+	if p.prefers != nil {
+		list = append(list, p.prefers.Images)
+	}
+	if p.judged != nil {
+		list = append(list, p.judged.Images)
+	}
+	return slices.ContainsFunc(list, func(x *ImagePlan) bool { return x != nil && x.Videos > 0 })
+}
+
 // seenImage is an image that a plan has counted.
 type seenImage struct {
 	plan   *ImagePlan
 	digest string
 }
 
-// ImagePlan counts the images of prompts.
+// ImagePlan counts the images of prompts. Each part of a video counts as one.
 type ImagePlan struct {
 	Images    int `json:"images"`
+	Videos    int `json:"videos,omitempty"`
 	Tokens    int `json:"tokens"`           // of all
 	Most      int `json:"most"`             // of one
 	Row       int `json:"row"`              // most images of one problem or row
@@ -254,7 +369,11 @@ type ImagePlan struct {
 
 // String describes it in a line.
 func (x *ImagePlan) String() string {
-	return fmt.Sprintf("%d of %d tokens on average, %d at most", x.Images, x.Tokens/max(1, x.Images), x.Most)
+	videos := ""
+	if x.Videos > 0 {
+		videos = fmt.Sprintf(" (parts of %s among them)", quantity.Plural(x.Videos, "video"))
+	}
+	return fmt.Sprintf("%d%s of %d tokens on average, %d at most", x.Images, videos, x.Tokens/max(1, x.Images), x.Most)
 }
 
 // among ends a line about what shows the images; empty for none.
@@ -282,5 +401,5 @@ func (p *Prompter) checkShown(list []rollout.Message, images []rollout.Picture) 
 	case n > 0 && p.images == nil:
 		return fmt.Errorf("they show %s, and the model reads text alone", countedImages(n))
 	}
-	return nil
+	return p.checkVideos(images)
 }

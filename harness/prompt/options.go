@@ -76,7 +76,7 @@ func (p *Prompter) behindChat(q *rollout.Problem) func(text string) ([]int32, er
 		if text != "" {
 			text = p.template.opened(text)
 		}
-		ids, _, err := p.encodeChatAnd(p.escaper, list, tools, true, text)
+		ids, _, err := p.encodeChatAnd(p.escaper, list, tools, true, text, q.Images...)
 		return ids, err
 	}
 }

@@ -249,6 +249,13 @@ func (p *Prompter) SettingsDigest() (ident.Digest, error) {
 		}
 		of["images"] = string(settings)
 	}
+	if p.HasVideos() {
+		settings, err := json.Marshal(p.images.Video)
+		if err != nil {
+			return ident.Digest{}, err
+		}
+		of["videos"] = string(settings)
+	}
 	return ident.Hash("exp/prompts/1", of)
 }
 
@@ -363,7 +370,7 @@ func (p *Prompter) WithVars(vars map[string]any) (*Prompter, error) {
 // chat encodes a rendered chat. Its special tokens are the template's, except the first one of
 // models whose tokenizer puts one before every text, if the template does not.
 func (p *Prompter) chat(q *rollout.Problem) (ids []int32, err error) {
-	ids, _, err = p.encodeChat(p.escaper, p.template.messagesOf(q), p.template.toolsOf(q), true)
+	ids, _, err = p.encodeChat(p.escaper, p.template.messagesOf(q), p.template.toolsOf(q), true, q.Images...)
 	return ids, err
 }
 
@@ -378,7 +385,7 @@ func (p *Prompter) EncodeChat(list []rollout.Message, tools json.RawMessage, ope
 	if e == nil && p.images != nil {
 		e = &escaper{p.images.spellings(p.Tokenizer)}
 	}
-	if ids, _, err = p.encodeChat(e, list, tools, open); err == nil && len(images) > 0 {
+	if ids, _, err = p.encodeChat(e, list, tools, open, images...); err == nil && len(images) > 0 {
 		ids, err = p.illustrated(images, ids)
 	}
 	return ids, err
@@ -436,12 +443,16 @@ func (p *Prompter) encodeChatAnd(e *escaper, list []rollout.Message, tools json.
 	if text, err = p.template.render(list, tools, open); err != nil {
 		return nil, "", err
 	}
+	written, err := p.timed(images, text+behind)
+	if err != nil {
+		return nil, "", err
+	}
 	text += behind
 	o := tokenizer.Options{Added: true}
 	if mark != 0 {
-		ids, err = e.encode(p.Tokenizer, text, mark, o)
+		ids, err = e.encode(p.Tokenizer, written, mark, o)
 	} else {
-		ids, err = p.Tokenizer.Encode(text, o)
+		ids, err = p.Tokenizer.Encode(written, o)
 	}
 	if text = p.named(images, text); mark != 0 { // a text that spells the pad has a mark in it
 		text = strings.ReplaceAll(text, string(mark), "")

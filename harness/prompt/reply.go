@@ -169,6 +169,9 @@ func (p *Prompter) Answered(end int32, calls []toolcall.Call, list []rollout.Mes
 	if err != nil {
 		return nil, err
 	}
+	if text, err = p.timed(images, text); err != nil {
+		return nil, err
+	}
 	ids, err := p.untrusted.encode(p.Tokenizer, text, mark, tokenizer.Options{Added: true})
 	if err == nil {
 		err = p.known(ids)

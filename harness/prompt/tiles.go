@@ -109,6 +109,14 @@ func (p *Prompter) marked(pic rollout.Picture) (out []int32, err error) {
 
 // span returns how many tokens a prompt has from an image's first to its last.
 func (p *Prompter) span(pic rollout.Picture) (n int, err error) {
+	if pic.Video() {
+		x, err := p.video(pic)
+		if err != nil {
+			return 0, err
+		}
+		n, err = p.between(x)
+		return n + x.tokens(), err
+	}
 	rows, columns, err := p.images.Size.Tokens(pic.Width, pic.Height)
 	if err != nil {
 		return 0, err

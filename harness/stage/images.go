@@ -2,6 +2,7 @@ package stage
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -135,7 +136,9 @@ func NewGallery(c *config.Run, be kernels.Backend, vocab, room int) (*vision.Gal
 	if err != nil {
 		return nil, nil, err
 	}
-	return vision.NewGallery(vocab, settings, t, room), t, nil
+	g := vision.NewGallery(vocab, settings, t, room)
+	readVideos(c, g)
+	return g, t, nil
 }
 
 // openGallery loads the vision tower if it is frozen, and opens the run's album if it has one. The caller closes the
@@ -150,6 +153,7 @@ func (e *Env) openGallery(in Inputs) (*gallery, error) {
 		var settings picture.Settings
 		if settings, err = PictureSettings(e.run()); err == nil {
 			g.Gallery = vision.NewGallery(arch.Vocab, settings, nil, 0)
+			readVideos(e.run(), g.Gallery)
 		}
 	} else {
 		g.Gallery, g.tower, err = NewGallery(e.run(), e.alone(), arch.Vocab, ImageRoom)
@@ -191,13 +195,18 @@ func (g *gallery) bring(pic rollout.Picture) (model.Image, error) {
 func (g *gallery) note(pic rollout.Picture, brought bool, read func() ([]byte, error)) (model.Image, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	im, err := g.Add(pic.Digest, pic.Width, pic.Height, read)
+	add := func() (model.Image, error) { return g.Add(pic.Digest, pic.Width, pic.Height, read) }
+	if pic.Video() {
+		add = func() (model.Image, error) { return g.AddVideo(pic.Digest, dataset.ClipOf(pic), read) }
+	}
+	im, err := add()
 	if err != nil {
 		return im, err
 	}
 	if _, known := g.shown[im.First]; !known {
 		pic.Encoded = nil
-		g.shown[im.First] = shownImage{rollout.ShownImage{Picture: pic, First: im.First, Tokens: im.Tokens()}, brought}
+		x := rollout.ShownImage{Picture: pic, First: im.First, Tokens: im.AllTokens()}
+		g.shown[im.First] = shownImage{x, brought}
 	}
 	return im, nil
 }
@@ -320,6 +329,7 @@ func imageReader(c *config.Run, tok tokenizer.Tokenizer) (*prompt.ImageReader, e
 		return nil, &prompt.ImagesError{Key: "model.base", Err: err}
 	}
 	x := &prompt.ImageReader{Pad: pad, Size: settings}
+	x.Video = videoReader(c, tok)
 	switch {
 	case settings.LongSide:
 		named := tok.SpecialTokens().Named
@@ -374,6 +384,11 @@ func (x *External) images(c *config.Run, p *prompt.Prompter, bad func(key, code,
 		return
 	}
 	x.Images = p.HasImages() || p.TeachesImages()
+	if p.HasVideos() {
+		if x.Vision, err = videosDigest(c, x.Vision); err != nil {
+			bad("model.base", config.CodeData, oneLine(err), "")
+		}
+	}
 	if c.Model.TrainsTower() {
 		x.tower(c, bad)
 	}
@@ -406,8 +421,106 @@ func (e *Env) validImage() (func(encoded []byte) error, error) {
 		return func([]byte) error { return nil }, nil
 	}
 	settings, err := PictureSettings(e.run())
+	if err != nil {
+		return nil, err
+	}
+	videos, reads, broken := VideoSettings(e.run())
 	return func(encoded []byte) error {
-		_, err := settings.Patches(encoded)
-		return err
-	}, err
+		if !picture.IsVideo(encoded) {
+			_, err := settings.Patches(encoded)
+			return err
+		}
+		switch {
+		case broken != nil:
+			return broken
+		case !reads:
+			return errors.New("the model reads no videos")
+		}
+		return videos.CheckFile(encoded)
+	}, nil
+}
+
+// VideoSettings returns how the run reads videos: as the model's folder says, within data.video_fps,
+// data.video_max_frames and data.video_max_pixels. ok is false if the model reads none. Its errors are
+// *prompt.ImagesError.
+func VideoSettings(c *config.Run) (s picture.VideoSettings, ok bool, err error) {
+	s, _, ok, err = videoSettings(c)
+	return s, ok, err
+}
+
+func videoSettings(c *config.Run) (s picture.VideoSettings, ids checkpoint.VideoTokens, ok bool, err error) {
+	if s, ids, ok, err = checkpoint.ReadVideos(c.Model.Base); err != nil {
+		return s, ids, ok, &prompt.ImagesError{Key: "model.base", Err: err}
+	}
+	if !ok {
+		return s, ids, false, nil
+	}
+	key := ""
+	if n := c.Data.VideoFPS; n > 0 {
+		key, s.FPS = "data.video_fps", n
+	}
+	if n := c.Data.VideoMaxFrames; n > 0 {
+		key, s.MaxFrames = "data.video_max_frames", n
+		s.MinFrames = min(s.MinFrames, n)
+	}
+	if n := c.Data.VideoMaxPixels; n > 0 {
+		key, s.MaxPixels = "data.video_max_pixels", n
+		s.MinPixels = min(s.MinPixels, n)
+	}
+	if err := s.CheckVideos(); err != nil {
+		return s, ids, true, &prompt.ImagesError{Key: key, Err: err}
+	}
+	return s, ids, true, nil
+}
+
+// readVideos makes a gallery take videos, if the run's model reads them. Settings that are wrong are reported where a
+// prompt shows a video (videoSize): images are read without.
+func readVideos(c *config.Run, g *vision.Gallery) {
+	if s, ok, err := VideoSettings(c); ok && err == nil {
+		g.ReadVideos(s)
+	}
+}
+
+// videoReader says how prompts show videos to the run's model, with this tokenizer; nil if it reads none.
+func videoReader(c *config.Run, tok tokenizer.Tokenizer) *prompt.VideoReader {
+	s, ids, ok, err := videoSettings(c)
+	if !ok {
+		return nil
+	}
+	named := func(id int32, usual string) string {
+		if id < 0 {
+			return usual
+		}
+		return tok.Token(id)
+	}
+	return &prompt.VideoReader{Pad: ids.Pad, Timed: s.Whole, Start: named(ids.Start, "<|vision_start|>"),
+		End: named(ids.End, "<|vision_end|>"), Size: videoSize{s, err}}
+}
+
+// videoSize says of what parts a video is.
+type videoSize struct {
+	picture.VideoSettings
+	broken error // about the settings
+}
+
+// Parts implements prompt.VideoReader.
+func (x videoSize) Parts(pic rollout.Picture) (p prompt.VideoParts, err error) {
+	if x.broken != nil {
+		return p, x.broken
+	}
+	s, err := x.Scene(dataset.ClipOf(pic))
+	return prompt.VideoParts{Rows: s.Rows / x.Merge, Columns: s.Columns / x.Merge, Seconds: s.Seconds}, err
+}
+
+// videosDigest covers how the run's model reads videos, besides what its vision tower's digest covers.
+func videosDigest(c *config.Run, tower ident.Digest) (d ident.Digest, err error) {
+	s, _, err := VideoSettings(c)
+	if err != nil {
+		return d, err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return d, err
+	}
+	return ident.Hash("exp/vision/videos/1", map[string]any{"tower": tower, "settings": string(text)})
 }

@@ -146,6 +146,50 @@ func ReadVision(path string) (vision.Config, picture.Settings, error) {
 	return c, s, nil
 }
 
+// VideoTokens are the ids that stand for videos in prompts: Pad for each token, between Start and End, -1 if
+// config.json does not say these.
+type VideoTokens struct{ Pad, Start, End int32 }
+
+// ReadVideos returns how a model of text and images at a path reads videos, and the tokens for them, also with an
+// error about the settings. ok is false if exp reads no videos of its family. Errors are as ReadVision's.
+func ReadVideos(path string) (s picture.VideoSettings, ids VideoTokens, ok bool, err error) {
+	ids = VideoTokens{-1, -1, -1}
+	r, _, file, err := readWhole(path)
+	if err != nil {
+		return s, ids, false, err
+	}
+	c, err := readTower(path)
+	if err != nil {
+		return s, ids, false, err
+	}
+	if c.Kind != vision.Qwen2VL && c.Kind != vision.Qwen25VL && c.Kind != vision.Qwen3VL {
+		return s, ids, false, nil
+	}
+	r.get("vision_start_token_id", &ids.Start)
+	r.get("vision_end_token_id", &ids.End)
+	if r.get("video_token_id", &ids.Pad); ids.Pad < 0 {
+		return s, ids, false, nil
+	}
+	if s, err = picture.ReadVideoSettings(TextsFolder(path), c.Kind == vision.Qwen3VL); err != nil {
+		return s, ids, true, err
+	}
+	if c.Kind == vision.Qwen25VL {
+		s.PerSecond = 4
+		r.inner("vision_config").maybe("tokens_per_second", &s.PerSecond)
+	}
+	refuse := func(format string, args ...any) (picture.VideoSettings, VideoTokens, bool, error) {
+		return s, ids, true, &ConfigError{Path: file, Problems: []string{fmt.Sprintf(format, args...)}}
+	}
+	switch {
+	case s.PerSecond < 0 || s.PerSecond > 1e6:
+		return refuse("vision_config: tokens_per_second is %g, not between 0 and a million", s.PerSecond)
+	case s.Patch != c.Patch || s.Merge != c.Merge || s.Frames != c.Frames:
+		return refuse("vision_config has patches of %d pixels, %d of them on a token's side, and %d frames, but the "+
+			"video processor %d, %d and %d", c.Patch, c.Merge, c.Frames, s.Patch, s.Merge, s.Frames)
+	}
+	return s, ids, true, nil
+}
+
 // saidTokens returns the tokens of a tile that the processor's file of a model at a path says, and the key, which
 // Gemma 3 spells out; 0 if it says none.
 func saidTokens(path string, spelled bool) (key string, tokens int) {

@@ -33,14 +33,22 @@ type ImageSettings struct {
 	Block int `json:",omitempty"`
 }
 
-// Image is an image as a language model reads it: Rows·Columns tokens with the ids from First on, row by row.
+// Image is an image as a language model reads it, or a part of a video: Rows·Columns tokens with the ids from First
+// on, row by row.
 type Image struct {
 	First         int32
 	Rows, Columns int
+	// Part counts the parts of a video from 0 on, and Parts is their number, 0 for an image. The ids of the next part
+	// follow. Time is how far the part's position in time is from the video's, if it follows the one before at once.
+	Part, Parts int
+	Time        int32
 }
 
 // Tokens returns the number of tokens.
 func (im Image) Tokens() int { return im.Rows * im.Columns }
+
+// AllTokens returns the number of tokens of all parts of the video.
+func (im Image) AllTokens() int { return max(1, im.Parts) * im.Tokens() }
 
 // Images gives a model the images that its sequences show.
 type Images interface {
@@ -130,7 +138,12 @@ func (s ImageSettings) section(pair int) int {
 type Place [3]int32
 
 // placer finds the places of the tokens of a sequence, one after the other. The tokens of an image at position p are
-// at (p, p+row, p+column), and text goes on behind the largest of these (Qwen2-VL §2.1).
+// at (p, p+row, p+column), those of a part of a video at (p+time, p+row, p+column), and text goes on behind the
+// largest of these (Qwen2-VL §2.1). Parts of a video between which text stands are placed as images.
+//
+// transformers before 5.6, vLLM and Qwen's own code place text so. Since then transformers lets it go on at
+// p + max(rows, columns), among the positions of a longer video, but not in decoding, which goes on behind the
+// largest.
 type placer struct {
 	m     *Model
 	next  int32 // position of text that comes next
@@ -146,12 +159,16 @@ func (x *placer) place(id int32) Place {
 		return Place{p, p, p}
 	}
 	if first := x.image.First; id != x.last+1 || id <= first || int(id-first) >= x.image.Tokens() {
-		x.image, x.start = x.m.images.Of(id), x.next
-		x.next += int32(max(x.image.Rows, x.image.Columns))
+		im := x.m.images.Of(id)
+		if follows := id == x.last+1 && im.Part > 0 && x.image.Part == im.Part-1; !follows {
+			x.start = x.next
+		}
+		x.image = im
+		x.next = max(x.next, x.start+max(im.Time+1, int32(im.Rows), int32(im.Columns)))
 	}
 	x.last = id
 	n, columns := id-x.image.First, int32(x.image.Columns)
-	return Place{x.start, x.start + n/columns, x.start + n%columns}
+	return Place{x.start + x.image.Time, x.start + n/columns, x.start + n%columns}
 }
 
 // Places returns the places of the tokens of a sequence, and the position of text behind them; nil if no token is of

@@ -24,7 +24,7 @@ type gallery struct {
 func newGallery(c Config, sizes ...[2]int) *gallery {
 	g, r, next := &gallery{}, rand.New(rand.NewPCG(4, 4)), int32(c.Vocab)
 	for _, size := range sizes {
-		im := Image{next, size[0], size[1]}
+		im := Image{First: next, Rows: size[0], Columns: size[1]}
 		f := make([]float32, (1+c.Images.Deep)*im.Tokens()*c.Width)
 		for i := range f {
 			f[i] = float32(r.NormFloat64()) / 2
@@ -101,6 +101,37 @@ func TestPlaces(t *testing.T) {
 	}
 	if list, next := m.Places([]int32{1, 2}); list != nil || next != 2 {
 		t.Errorf("text has places %v up to %d", list, next)
+	}
+}
+
+// Parts of a video that follow each other have one position, and their times from it; text goes on behind the largest.
+// Parts between which text stands are images.
+func TestPlacesOfVideos(t *testing.T) {
+	c := variants["qwen2.5-vl"]
+	m, err := New(ref.New[float32](), c, Heads{LM: true}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g := newGallery(c, [2]int{1, 2}, [2]int{1, 2}, [2]int{1, 2}, [2]int{1, 2})
+	for i := range 3 {
+		g.images[i].Part, g.images[i].Parts, g.images[i].Time = i, 3, []int32{0, 3, 7}[i]
+	}
+	m.SetImages(g)
+	video := slices.Concat(g.tokens(0), g.tokens(1), g.tokens(2))
+	got, next := m.Places(slices.Concat([]int32{5}, video, g.tokens(3), []int32{6}, video))
+	want := []Place{{0, 0, 0}, {1, 1, 1}, {1, 1, 2}, {4, 1, 1}, {4, 1, 2}, {8, 1, 1}, {8, 1, 2}, {9, 9, 9}, {9, 9, 10},
+		{11, 11, 11}, {12, 12, 12}, {12, 12, 13}, {15, 12, 12}, {15, 12, 13}, {19, 12, 12}, {19, 12, 13}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 20 {
+		t.Errorf("next %d, -want +got:\n%s", next, diff)
+	}
+	for i := range 3 { // as for Qwen3-VL
+		g.images[i].Time = 0
+	}
+	got, next = m.Places(slices.Concat(g.tokens(0), []int32{5}, g.tokens(1), []int32{6}))
+	want = []Place{{0, 0, 0}, {0, 0, 1}, {2, 2, 2}, {3, 3, 3}, {3, 3, 4}, {5, 5, 5}}
+	if diff := cmp.Diff(want, got); diff != "" || next != 6 {
+		t.Errorf("next %d, -want +got:\n%s", next, diff)
 	}
 }
 

@@ -77,6 +77,11 @@ func (s Settings) readable(width, height int) error {
 // With Enlarge, where h or w is less than f, both are multiplied by what makes the shorter one f before, and rounded
 // down.
 func (s Settings) resized(height, width int) (h, w int, err error) {
+	return s.resizedFrames(height, width, 1, 1)
+}
+
+// resizedFrames is resized for n frames, whose areas count together: h·w is n times as much, and h'·w' counted times.
+func (s Settings) resizedFrames(height, width, n, counted int) (h, w int, err error) {
 	if err := s.readable(width, height); err != nil {
 		return 0, 0, err
 	}
@@ -95,12 +100,13 @@ func (s Settings) resized(height, width int) (h, w int, err error) {
 	}
 	y, x := float64(height), float64(width)
 	hh, ww := math.RoundToEven(y/f)*f, math.RoundToEven(x/f)*f
-	switch area := hh * ww; {
+	all := float64(n) * y * x
+	switch area := float64(counted) * hh * ww; {
 	case area > float64(s.MaxPixels):
-		beta := math.Sqrt(y * x / float64(s.MaxPixels))
+		beta := math.Sqrt(all / float64(s.MaxPixels))
 		hh, ww = max(f, math.Floor(y/beta/f)*f), max(f, math.Floor(x/beta/f)*f)
 	case area < float64(s.MinPixels):
-		beta := math.Sqrt(float64(s.MinPixels) / (y * x))
+		beta := math.Sqrt(float64(s.MinPixels) / all)
 		hh, ww = math.Ceil(y*beta/f)*f, math.Ceil(x*beta/f)*f
 	}
 	if hh*ww > mostPixels {

@@ -35,8 +35,9 @@ func (s Settings) patches(m bitmap) (Patches, error) {
 	return s.cut(m.resize(w, h)), nil
 }
 
-// cut makes the patches of a resized image.
-func (s Settings) cut(m bitmap) Patches {
+// cut makes the patches of a resized image, or of Frames of one size.
+func (s Settings) cut(images ...bitmap) Patches {
+	m := images[0]
 	table := s.levels()
 	rows, columns := m.height/s.Patch, m.width/s.Patch
 	area := s.Patch * s.Patch
@@ -47,15 +48,18 @@ func (s Settings) cut(m bitmap) Patches {
 		y := s.Patch * (token/(columns/s.Merge)*s.Merge + part/s.Merge)
 		x := s.Patch * (token%(columns/s.Merge)*s.Merge + part%s.Merge)
 		for c := range 3 {
-			first := values[at:][:area]
-			for j := range s.Patch {
-				row := m.row(y + j)[3*x+c:]
-				for k := range s.Patch {
-					first[j*s.Patch+k] = table[c][row[3*k]]
+			for f := range s.Frames {
+				to := values[at+f*area:][:area]
+				if f >= len(images) {
+					copy(to, values[at:])
+					continue
 				}
-			}
-			for f := 1; f < s.Frames; f++ {
-				copy(values[at+f*area:], first)
+				for j := range s.Patch {
+					row := images[f].row(y + j)[3*x+c:]
+					for k := range s.Patch {
+						to[j*s.Patch+k] = table[c][row[3*k]]
+					}
+				}
 			}
 			at += s.Frames * area
 		}

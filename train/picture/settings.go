@@ -188,6 +188,14 @@ func parseSettings(data []byte) (Settings, error) {
 		return Settings{}, fmt.Errorf("resample: %d is not supported, only 3 (bicubic) is, 1 (Lanczos) in the "+
 			"image processors of Idefics3 and SmolVLM, and 2 (bilinear) in Gemma 3's", *n)
 	}
+	if err := w.colors(&s); err != nil {
+		return Settings{}, err
+	}
+	return s, s.Check()
+}
+
+// colors reads what is taken off the values of pixels, and divides them.
+func (w *written) colors(s *Settings) error {
 	for _, x := range []struct {
 		key  string
 		from channels
@@ -197,11 +205,11 @@ func parseSettings(data []byte) (Settings, error) {
 			continue
 		}
 		if len(x.from) != 3 {
-			return Settings{}, fmt.Errorf("%s: has %d numbers, not one for each of 3 channels", x.key, len(x.from))
+			return fmt.Errorf("%s: has %d numbers, not one for each of 3 channels", x.key, len(x.from))
 		}
 		*x.to = [3]float64(x.from)
 	}
-	return s, s.Check()
+	return nil
 }
 
 // check refuses processors that compute something else, and returns what reads the sizes of this one.

@@ -70,6 +70,8 @@ func messageText(m rollout.Message) string {
 			b.WriteString(*x.Text)
 		} else if x.Type == "image" {
 			b.WriteString(rollout.ImageMark)
+		} else if x.Type == "video" {
+			b.WriteString(rollout.VideoMark)
 		} else {
 			b.Write(part)
 		}

@@ -10,12 +10,17 @@ import (
 	"strings"
 )
 
-// Picture is an image that a problem shows.
+// Picture is an image or a video that a problem shows.
 type Picture struct {
 	Digest string `json:"digest"` // SHA-256 of the file, 64 hexadecimal digits
 	Width  int    `json:"width"`  // pixels
 	Height int    `json:"height"`
-	Format string `json:"format"` // "png", "jpeg", "webp", "gif" or "bmp"
+	Format string `json:"format"` // "png", "jpeg", "webp", "gif" or "bmp"; VideoFormat
+	// Frames, of a video, are as many as it has; 0: an image. Rate is how many follow each other in a second, 0 as
+	// many as the run reads. Sampled says that the run reads them all.
+	Frames  int     `json:"frames,omitempty"`
+	Rate    float64 `json:"rate,omitempty"`
+	Sampled bool    `json:"sampled,omitempty"`
 	// Encoded is the file itself, in problems of a suite, which bring their images along; else empty.
 	Encoded []byte `json:"encoded,omitempty"`
 }
@@ -23,16 +28,43 @@ type Picture struct {
 // digestDigits is the length of a digest.
 const digestDigits = 64
 
-// ImageMark stands for an image in the text of a user's message, as in the files of verl and LLaMA-Factory.
-const ImageMark = "<image>"
+// VideoFormat is the format of files with all frames of a video (package picture).
+const VideoFormat = "video"
 
-// ImagePart is the content part of a message that stands for the problem's next image; it has no other field.
-const ImagePart = `{"type":"image"}`
+// Video reports whether the picture is a video.
+func (p Picture) Video() bool { return p.Format == VideoFormat }
 
-// String names the image in texts for people: <image 448×336 sha256:ab12cd34>.
+// ImageMark and VideoMark stand for an image and a video in the text of a user's message, as in the files of verl and
+// LLaMA-Factory.
+const (
+	ImageMark = "<image>"
+	VideoMark = "<video>"
+)
+
+// ImagePart and VideoPart are the content parts of a message that stand for the problem's next picture, which is an
+// image or a video; they have no other field.
+const (
+	ImagePart = `{"type":"image"}`
+	VideoPart = `{"type":"video"}`
+)
+
+// String names the picture in texts for people: <image 448×336 sha256:ab12cd34>, or
+// <video 448×336, 16 frames, sha256:ab12cd34>.
 func (p Picture) String() string {
 	const shown = 8
-	return fmt.Sprintf("<image %d×%d sha256:%s>", p.Width, p.Height, p.Digest[:min(shown, len(p.Digest))])
+	digest := p.Digest[:min(shown, len(p.Digest))]
+	if p.Video() {
+		return fmt.Sprintf("<video %d×%d, %d frames, sha256:%s>", p.Width, p.Height, p.Frames, digest)
+	}
+	return fmt.Sprintf("<image %d×%d sha256:%s>", p.Width, p.Height, digest)
+}
+
+// Part returns the content part that stands for the picture.
+func (p Picture) Part() json.RawMessage {
+	if p.Video() {
+		return json.RawMessage(VideoPart)
+	}
+	return json.RawMessage(ImagePart)
 }
 
 // Part is a part of a message's content.
@@ -42,6 +74,7 @@ type Part struct {
 }
 
 func (p Part) isImage() bool { return p.Type == "image" || p.Type == "image_url" }
+func (p Part) isVideo() bool { return p.Type == "video" || p.Type == "video_url" }
 
 // ContentParts returns the parts of a message's content; nil if it is not a list of them.
 func (m Message) ContentParts() (list []Part) {
@@ -51,17 +84,17 @@ func (m Message) ContentParts() (list []Part) {
 	return list
 }
 
-// Images returns the number of images that a message shows.
+// Images returns the number of images and videos that a message shows.
 func (m Message) Images() (n int) {
 	for _, p := range m.ContentParts() {
-		if p.isImage() {
+		if p.isImage() || p.isVideo() {
 			n++
 		}
 	}
 	return n
 }
 
-// Text returns the text of a message, or the joined texts of its parts, with an ImageMark for each image.
+// Text returns the text of a message, or the joined texts of its parts, with a mark for each image and video.
 func (m Message) Text() string {
 	parts := m.ContentParts()
 	if parts == nil {
@@ -72,12 +105,15 @@ func (m Message) Text() string {
 		if p.isImage() {
 			b.WriteString(ImageMark)
 		}
+		if p.isVideo() {
+			b.WriteString(VideoMark)
+		}
 		b.WriteString(p.Text)
 	}
 	return b.String()
 }
 
-// WithoutImages returns messages for models that read text alone: an ImageMark stands for each image.
+// WithoutImages returns messages for models that read text alone: a mark stands for each image and video.
 func WithoutImages(list []Message) []Message {
 	out := make([]Message, len(list))
 	for i, m := range list {
@@ -123,18 +159,43 @@ func (m Message) Between(before, after string) Message {
 	return m
 }
 
-// MarkedParts cuts a text at each ImageMark, and returns its parts and the number of images among them.
-func MarkedParts(text string) (parts []json.RawMessage, images int) {
-	for i, piece := range strings.Split(text, ImageMark) {
-		if i > 0 {
-			images++
+// MarkedParts cuts a text at each of the marks, ImageMark unless others are given, and returns its parts and the marks
+// among them, in order.
+func MarkedParts(text string, marks ...string) (parts []json.RawMessage, found []string) {
+	if len(marks) == 0 {
+		marks = []string{ImageMark}
+	}
+	for {
+		at, next := len(text), ""
+		for _, m := range marks {
+			if i := strings.Index(text, m); i >= 0 && i < at {
+				at, next = i, m
+			}
+		}
+		if at > 0 {
+			parts = append(parts, TextPart(text[:at]))
+		}
+		switch next {
+		case "":
+			return parts, found
+		case VideoMark:
+			parts = append(parts, json.RawMessage(VideoPart))
+		default:
 			parts = append(parts, json.RawMessage(ImagePart))
 		}
-		if piece != "" {
-			parts = append(parts, TextPart(piece))
-		}
+		found, text = append(found, next), text[at+len(next):]
 	}
-	return parts, images
+}
+
+// Marks returns the marks of pictures, each once: an ImageMark if any is an image, a VideoMark if any is a video.
+func Marks(list []Picture) (marks []string) {
+	if slices.ContainsFunc(list, func(p Picture) bool { return !p.Video() }) {
+		marks = append(marks, ImageMark)
+	}
+	if slices.ContainsFunc(list, Picture.Video) {
+		marks = append(marks, VideoMark)
+	}
+	return marks
 }
 
 // TextPart returns a text as a part of a message's content.

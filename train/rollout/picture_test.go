@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,7 +52,7 @@ func TestTextAndDataURL(t *testing.T) {
 		t.Errorf("a text: %q", got)
 	}
 	marked, n := MarkedParts("<image>a<image>")
-	if n != 2 || string(PartList(marked)) != `[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]` {
+	if !slices.Equal(n, []string{ImageMark, ImageMark}) || string(PartList(marked)) != `[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]` {
 		t.Errorf("%s, %d", PartList(marked), n)
 	}
 	for url, want := range map[string]error{"data:image/png;base64,QUI=": nil, "data:image/png;base64, QUI=\n": nil, "http://x": ErrNotDataURL,
@@ -60,5 +61,37 @@ func TestTextAndDataURL(t *testing.T) {
 		if !errors.Is(err, want) || err == nil && string(b) != "AB" {
 			t.Errorf("%s: %q, %v, want %v", url, b, err, want)
 		}
+	}
+}
+
+// Videos have marks, parts and names of their own, and are counted with images.
+func TestMessageWithVideos(t *testing.T) {
+	m := Message{Role: "user", Parts: json.RawMessage(`[{"type":"video"},{"type":"text","text":"a"},{"type":"image"},{"type":"video_url"}]`)}
+	if got := m.Text(); m.Images() != 3 || got != "<video>a<image><video>" {
+		t.Errorf("%d pictures in %q", m.Images(), got)
+	}
+	parts, found := MarkedParts("x<video><image>y", ImageMark, VideoMark)
+	want := `[{"type":"text","text":"x"},{"type":"video"},{"type":"image"},{"type":"text","text":"y"}]`
+	if got := string(PartList(parts)); got != want || !slices.Equal(found, []string{VideoMark, ImageMark}) {
+		t.Errorf("%s, %v", got, found)
+	}
+	if parts, found := MarkedParts("x<video>"); len(parts) != 1 || found != nil {
+		t.Errorf("without videos: %s, %v", parts, found)
+	}
+	video, image := Picture{Digest: "ab12cd34ef", Width: 448, Height: 336, Format: VideoFormat, Frames: 16}, Picture{Format: "png"}
+	if got, want := video.String(), "<video 448×336, 16 frames, sha256:ab12cd34>"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, tt := range []struct {
+		list []Picture
+		want []string
+	}{{nil, nil}, {[]Picture{image}, []string{ImageMark}}, {[]Picture{video}, []string{VideoMark}},
+		{[]Picture{video, image, video}, []string{ImageMark, VideoMark}}} {
+		if got := Marks(tt.list); !slices.Equal(got, tt.want) {
+			t.Errorf("marks of %v: %v", tt.list, got)
+		}
+	}
+	if string(video.Part()) != VideoPart || string(image.Part()) != ImagePart {
+		t.Error("parts of pictures")
 	}
 }

@@ -2,7 +2,8 @@
 // (arXiv:2409.12191 §2.1), Qwen2.5-VL (arXiv:2502.13923 §2.1), Qwen3-VL (arXiv:2511.21631), GLM-4.1V
 // (arXiv:2507.01006 §2), InternVL (arXiv:2504.10479 §2.1), Idefics3 (arXiv:2408.12637 §2.2), SmolVLM
 // (arXiv:2504.05299), Pixtral (arXiv:2410.07073 §2) and Gemma 3 (arXiv:2503.19786 §2.1), as transformers 5 computes
-// them, and their gradients. It is written in operations of package kernels, and does not read videos.
+// them, and their gradients. It is written in operations of package kernels. A video is read part by part: a part is
+// an image whose patches span Frames frames, and no part attends to another.
 //
 // Dims:
 //

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"exp/train/model"
+	"exp/train/picture"
 )
 
 // keeping bounds a gallery that is shown images without end. The zero value has no bounds.
@@ -29,10 +30,21 @@ func (g *Gallery) Keep(files, bytes int) {
 // Hold is Add for an image that is needed until Release is called as often as Hold was. encoded is its file, which
 // nobody changes.
 func (g *Gallery) Hold(digest string, width, height int, encoded []byte) (model.Image, error) {
+	read := func() ([]byte, error) { return encoded, nil }
+	return g.hold(digest, encoded, func() (*shown, error) { return g.add(digest, width, height, read) })
+}
+
+// HoldVideo is Hold for a video.
+func (g *Gallery) HoldVideo(digest string, c picture.Clip, encoded []byte) (model.Image, error) {
+	read := func() ([]byte, error) { return encoded, nil }
+	return g.hold(digest, encoded, func() (*shown, error) { return g.addVideo(digest, c, read) })
+}
+
+func (g *Gallery) hold(digest string, encoded []byte, add func() (*shown, error)) (model.Image, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	_, known := g.byDigest[digest]
-	x, err := g.add(digest, width, height, func() ([]byte, error) { return encoded, nil })
+	x, err := add()
 	if err != nil {
 		return model.Image{}, err
 	}
@@ -89,9 +101,9 @@ func (g *Gallery) drop() {
 		delete(g.byDigest, x.digest)
 		i := slices.Index(g.images, x)
 		g.images = slices.Delete(g.images, i, i+1)
-		g.own.drop(x)
+		g.own.forget(x)
 		for _, v := range g.views {
-			v.own.drop(x)
+			v.own.forget(x)
 		}
 	}
 }

@@ -285,4 +285,5 @@ def features(got):
     return [got]
 
 
-main()
+if __name__ == "__main__":
+    main()
