@@ -63,8 +63,23 @@ func (Slurm) Submit(ctx context.Context, script string, after []string) (string,
 		args = append(args, "--dependency=afterok:"+strings.Join(after, ":"), "--kill-on-invalid-dep=yes")
 	}
 	out, err := slurmCommand(ctx, "sbatch", append(args, script)...)
-	number, _, _ := strings.Cut(strings.TrimSpace(out), ";") // ";CLUSTER" follows in a federation
-	return number, err
+	if err != nil {
+		return "", err
+	}
+	return jobNumber(out)
+}
+
+// jobNumber returns the number that sbatch --parsable printed, in its last line: a site's own sbatch may print more
+// before it.
+func jobNumber(out string) (string, error) {
+	out = strings.TrimSpace(out)
+	last := out[strings.LastIndexByte(out, '\n')+1:]
+	number, _, _ := strings.Cut(strings.TrimSpace(last), ";") // ";CLUSTER" follows in a federation
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		said := fmt.Sprintf("--parsable asks for the number of a job, but it printed %q", out)
+		return "", &RefusedError{"sbatch", said}
+	}
+	return number, nil
 }
 
 // States returns the states of the user's jobs that wait or run, by number ("12_3").

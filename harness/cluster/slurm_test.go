@@ -202,3 +202,14 @@ func TestFateOfBusySlurm(t *testing.T) {
 		t.Errorf("fate %v, %v; want %v", fate, err, Cancelled)
 	}
 }
+
+// The number of a job is in the last line, before the name of a cluster; anything else is no number.
+func TestJobNumber(t *testing.T) {
+	for out, want := range map[string]string{"77\n": "77", "77;east\n": "77", "Welcome to east\n\n78\n": "78", "": "", "\n": "",
+		"Submitted batch job 77\n": "", "77\nbye\n": "", ";east\n": ""} {
+		got, err := jobNumber(out)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%q: %q, %v; want %q", out, got, err, want)
+		}
+	}
+}

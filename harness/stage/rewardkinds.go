@@ -45,7 +45,7 @@ func rewardKinds() map[string]rewardKind {
 			files:  commandFiles,
 			source: func(r *config.Reward) string { return "command: " + strings.Join(r.Command, " ") },
 			hint: "run the program by hand: it reads a JSON row per line and answers each with a line like " +
-				`{"id": "1", "score": 0.5}; see docs/algorithms.md`,
+				`{"id": "1", "score": 0.5}, flushed at once (Python: print(…, flush=True)); see docs/algorithms.md`,
 		},
 		"judge": {
 			scorer: func(e *Env, parts []string) (reward.Scorer, error) { return e.newJudge(parts) },

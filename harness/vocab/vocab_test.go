@@ -67,7 +67,7 @@ func TestLearn(t *testing.T) {
 // A name tells rows from plain text; a file that is neither is refused.
 func TestForms(t *testing.T) {
 	dir := t.TempDir()
-	for name, want := range map[string]string{"x.csv": "one two", "x.TSV": "one,two", "x.txt": "q,a\none,two\n", "x.zip": "zero bytes",
+	for name, want := range map[string]string{"x.csv": "one two", "x.csv.zst": "one two", "x.TSV": "one,two", "x.txt": "q,a\none,two\n", "x.zip": "zero bytes",
 		"x.txt.gz": "zero bytes"} {
 		text := "q,a\none,two\n"
 		if want == "zero bytes" {

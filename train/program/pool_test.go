@@ -477,13 +477,12 @@ func TestLog(t *testing.T) {
 // TestRestarts: the 1st, 2nd and 4th restart are told, with the reason; what has no fault of the program's is not.
 func TestRestarts(t *testing.T) {
 	l := newLab(t, PoolOptions{Workers: 1, Each: 1, Limit: 200 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	l.ask(ctx, "hang", nil) // stopped, for no fault of its own
 	for _, do := range []string{"die", "die", "ok", "die", "hang", "ok"} {
 		l.ask(context.Background(), do, nil)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-	defer cancel()
-	l.ask(ctx, "hang", nil)
-	l.ask(context.Background(), "ok", nil)
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
