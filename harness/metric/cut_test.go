@@ -10,7 +10,7 @@ func TestCut(t *testing.T) {
 	}{
 		{"pass@1", 0, 1},
 		{"length_mean", 0, 9},
-		{"reward", -2, 9},
+		{"reward_mean", -2, 9},
 		{"judged_diversity", 1, 5},
 		{"nobody's", -2, 9},
 	} {

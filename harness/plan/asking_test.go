@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -52,8 +53,8 @@ func TestAskingInIDs(t *testing.T) {
 			own.Description != "" && asked.Description == "" && recorded[descriptionKey] != config.None {
 			t.Errorf("%v: the record does not say that likelihoods, examples or a description are off: %v", sets, recorded)
 		}
-		again, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "eval.final.suites=[arc]"),
-			Values: []config.Value{{Path: promptKey, Value: recorded[promptKey], From: "the record"}}})
+		again, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml", Sets: append(sets, "eval.final.suites=[arc]",
+			fmt.Sprintf("%s=%q", promptKey, recorded[promptKey]))})
 		if err != nil {
 			t.Fatal(err)
 		}
