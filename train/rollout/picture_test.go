@@ -53,7 +53,7 @@ func TestTextAndDataURL(t *testing.T) {
 	}
 	marked, n := MarkedParts("<image>a<image>")
 	if !slices.Equal(n, []string{ImageMark, ImageMark}) || string(PartList(marked)) != `[{"type":"image"},{"type":"text","text":"a"},{"type":"image"}]` {
-		t.Errorf("%s, %d", PartList(marked), n)
+		t.Errorf("%s, %v", PartList(marked), n)
 	}
 	for url, want := range map[string]error{"data:image/png;base64,QUI=": nil, "data:image/png;base64, QUI=\n": nil, "http://x": ErrNotDataURL,
 		"data:image/png,QUI=": ErrNotBase64, "data:;base64,Q": base64.CorruptInputError(0)} {
