@@ -45,7 +45,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 }
 
 // gelu_lanes sets n ≤ LANES elements of out to GELU(x), or to its gradient given dout.
-INLINE void gelu_lanes(float *out, const float *dout, const float *x, long n, const int back) {
+ONE_COPY void gelu_lanes(float *out, const float *dout, const float *x, long n, int back) {
 	double wide[LANES], pdf[LANES], cdf[LANES];
 	float in[LANES] = {0}, d[LANES] = {0}, y[LANES];
 	memcpy(in, x, n * sizeof *x);
