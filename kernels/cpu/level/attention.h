@@ -54,7 +54,7 @@ INLINE float softmax_row(float *z, long panel, long from, long n, float scale, f
 }
 
 // softmax_scores is softmax_row of scores that may have a cap, with any `from`.
-ONE_COPY float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
+BY_O3 ONE_COPY float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
 	const long skip = from / NR;
 	z += skip * panel, from -= skip * NR, n -= skip * NR;
 	if (cap > 0) cap_scores(z, panel, n, scale, cap, inv_cap), scale = 1;

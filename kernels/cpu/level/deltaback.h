@@ -57,12 +57,12 @@ INLINE vf lane_sums(half r[LANES]) {
 INLINE vf live(vf x, int n) { return n < LANES ? v_keep(x, n, v_zero()) : x; }
 
 // delta_walk is delta_pass for a vector of columns of a state [n][LANES].
-static __attribute__((noinline)) void delta_walk(const float *from, float *S, const float *k, const float *next, long n, vf keep, const vf *d, vf *p) {
+BY_O3 static __attribute__((noinline)) void delta_walk(const float *from, float *S, const float *k, const float *next, long n, vf keep, const vf *d, vf *p) {
 	delta_pass(from, S, LANES, 0, k, next, n, keep, d, 0, p, 1, LANES, 0, 1);
 }
 
 // delta_step is delta_walk without a prediction.
-static __attribute__((noinline)) void delta_step(const float *from, float *S, const float *k, long n, vf keep, const vf *d) {
+BY_O3 static __attribute__((noinline)) void delta_step(const float *from, float *S, const float *k, long n, vf keep, const vf *d) {
 	delta_pass(from, S, LANES, 0, k, 0, n, keep, d, 0, 0, 1, LANES, 0, 0);
 }
 
@@ -130,12 +130,12 @@ INLINE vf delta_wrote(float *dS, const float *P, const float *k, float *dk, long
 	return kept;
 }
 
-static __attribute__((noinline)) void delta_read_some(float *dS, const float *S, const float *q, const float *k, float *dq, long n, const vf *dout, vf *dd, int some) {
+BY_O3 static __attribute__((noinline)) void delta_read_some(float *dS, const float *S, const float *q, const float *k, float *dq, long n, const vf *dout, vf *dd, int some) {
 	if (some == LANES) delta_read(dS, S, q, k, dq, n, *dout, dd, LANES);
 	else delta_read(dS, S, q, k, dq, n, *dout, dd, some);
 }
 
-static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P, const float *k, float *dk, long n, float keep, const vf *d, const vf *dp, vf *kept, int some) {
+BY_O3 static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P, const float *k, float *dk, long n, float keep, const vf *d, const vf *dp, vf *kept, int some) {
 	if (some == LANES) *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, LANES);
 	else *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, some);
 }
@@ -246,7 +246,7 @@ INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float
 }
 
 // delta_rule_backward computes units lo..hi: a group of sequences × a key head.
-static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
+BY_O3 static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
 	if (g->scan) delta_back_units(g, lo, hi, scratch, 1, g->bf16);
 	else delta_back_units(g, lo, hi, scratch, 0, g->bf16);

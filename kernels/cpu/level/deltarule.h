@@ -146,7 +146,7 @@ INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scr
 	}
 }
 
-static void delta_rule(const struct delta_args *g, long lo, long hi, int tid) {
+BY_O3 static void delta_rule(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
 	if (g->scan) delta_units(g, lo, hi, scratch, 1, g->bf16);
 	else delta_units(g, lo, hi, scratch, 0, g->bf16);

@@ -13,6 +13,7 @@
 #include "swiglu.h"
 #include "gelu.h"
 #include "gates.h"
+#include "xielu.h"
 #include "pages.h"
 #include "window.h"
 #include "attention.h"
@@ -21,18 +22,17 @@
 #include "shortconv.h"
 #include "deltarule.h"
 #include "deltaback.h"
+#include "deltagates.h"
+#include "gatednorm.h"
 #include "peak.h"
 #if !defined(SPARSE)
 #include "layernorm.h"
-#include "xielu.h"
 #include "clip.h"
 #include "columns.h"
 #include "experts.h"
 #include "dropout.h"
 #include "segment.h"
 #include "rope.h"
-#include "deltagates.h"
-#include "gatednorm.h"
 #include "sink.h"
 #include "latent.h"
 #include "vector.h"
@@ -63,6 +63,12 @@ const struct kernels TABLE = {
 	.sample = (kernel)sample,
 	.delta_rule = (kernel)delta_rule,
 	.delta_rule_backward = (kernel)delta_rule_backward,
+	.gelu = (kernel)gelu,
+	.gelu_backward = (kernel)gelu_backward,
+	.xielu = (kernel)xielu,
+	.xielu_backward = (kernel)xielu_backward,
+	.gated_norm = (kernel)gated_norm,
+	.gated_norm_backward = (kernel)gated_norm_backward,
 	.peak_chains = PEAK_CHAINS,
 	.peak_fma = (kernel)peak_fma,
 	.peak_read = (kernel)peak_read,
@@ -78,10 +84,6 @@ const struct kernels TABLE = {
 	.dropout = (kernel)dropout,
 	.segment_mean = (kernel)segment_mean,
 	.segment_mean_backward = (kernel)segment_mean_backward,
-	.gelu = (kernel)gelu,
-	.gelu_backward = (kernel)gelu_backward,
-	.xielu = (kernel)xielu,
-	.xielu_backward = (kernel)xielu_backward,
 	.xielu_parts = (kernel)xielu_parts,
 	.clip = (kernel)clip,
 	.clip_backward = (kernel)clip_backward,
@@ -100,8 +102,6 @@ const struct kernels TABLE = {
 	.gated_conv_backward = (kernel)gated_conv_backward,
 	.delta_gates = (kernel)delta_gates,
 	.delta_gates_backward = (kernel)delta_gates_backward,
-	.gated_norm = (kernel)gated_norm,
-	.gated_norm_backward = (kernel)gated_norm_backward,
 	.grouped_norm = (kernel)grouped_norm,
 	.grouped_norm_backward = (kernel)grouped_norm_backward,
 	.move_heads = (kernel)move_heads,

@@ -25,7 +25,7 @@ enum tile_init {
 #define ONE_COPY static __attribute__((noinline, noclone))
 #endif
 
-// BY_O3 marks the gradients of weights, which at level AVX-512 gain a tenth by -O3. Nothing else does.
+// BY_O3 marks what gains by -O3 at level AVX-512, up to a tenth: gradients of weights, capped scores and linear attention.
 #if defined(LEVEL_AVX512) && !defined(__clang__)
 #define BY_O3 __attribute__((optimize("O3")))
 #else
