@@ -64,8 +64,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"unsafe"
 
 	_ "exp/kernels/cpu/level" // args.h
+	"exp/kernels/cpu/level/portable"
 )
 
 // ErrUnsupported says that this machine does not run the requested level.
@@ -185,9 +187,40 @@ func (l Level) usable() error {
 // tables returns the kernels for float32, and those for operands in BF16: of class "matrix/16x25" if matrix is set,
 // else of "cpu/bf16".
 func (l Level) tables(matrix bool) (*C.struct_kernels, *C.struct_tile_kernels) {
-	fma, tiles := tablesOf(l)
+	tables := tablesOf(l)
+	tiles := complete[C.struct_tile_kernels](tables.tiles)
 	if matrix {
-		tiles = matrixOf(l)
+		tiles = (*C.struct_tile_kernels)(tables.matrix)
 	}
-	return (*C.struct_kernels)(fma), (*C.struct_tile_kernels)(tiles)
+	return complete[C.struct_kernels](tables.fma), tiles
+}
+
+// tables are the kernels of a level. What its first table of a class leaves out is in the next ones.
+type tables struct {
+	fma    []unsafe.Pointer // struct kernels
+	tiles  []unsafe.Pointer // struct tile_kernels, of class "cpu/bf16"
+	matrix unsafe.Pointer   // struct tile_kernels, of class "matrix/16x25"
+}
+
+func portableTables() tables {
+	return tables{
+		fma:    []unsafe.Pointer{portable.Kernels()},
+		tiles:  []unsafe.Pointer{portable.Tiles()},
+		matrix: portable.Matrix(),
+	}
+}
+
+// complete returns a table of C pointers and numbers with those of the first of tables that has each. T is its type.
+func complete[T any](list []unsafe.Pointer) *T {
+	t := *(*T)(list[0])
+	const word = unsafe.Sizeof(uintptr(0))
+	words := unsafe.Slice((*uintptr)(unsafe.Pointer(&t)), unsafe.Sizeof(t)/word)
+	for _, from := range list[1:] {
+		for i, w := range unsafe.Slice((*uintptr)(from), len(words)) {
+			if words[i] == 0 {
+				words[i] = w
+			}
+		}
+	}
+	return &t
 }

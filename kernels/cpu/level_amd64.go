@@ -7,7 +7,6 @@ import (
 	"exp/kernels/cpu/level/avx2"
 	"exp/kernels/cpu/level/avx512"
 	"exp/kernels/cpu/level/avx512bf16"
-	"exp/kernels/cpu/level/portable"
 )
 
 // emulatesAMX is set in builds that emulate the matrix unit for tests.
@@ -17,28 +16,22 @@ const emulatesAMX = amx.Emulated
 // as level AVX512BF16 assumes.
 func pairsAreTwoFMAs() bool { return avx512bf16.PairsAreTwoFMAs() }
 
-// tablesOf returns the kernels of level l for float32 and for bf16.
-func tablesOf(l Level) (fma, tiles unsafe.Pointer) {
+// tablesOf returns the kernels of level l. Those of class "matrix/16x25" are at most AVX512's.
+func tablesOf(l Level) tables {
+	t := tables{
+		fma:    []unsafe.Pointer{avx512.Kernels(), avx2.Kernels()},
+		tiles:  []unsafe.Pointer{avx512.Tiles()},
+		matrix: avx512.Matrix(),
+	}
 	switch l {
 	case AMX:
-		return avx512.Kernels(), amx.Tiles()
+		t.tiles = []unsafe.Pointer{amx.Tiles(), avx512bf16.Tiles(), avx512.Tiles()}
 	case AVX512BF16:
-		return avx512.Kernels(), avx512bf16.Tiles()
-	case AVX512:
-		return avx512.Kernels(), avx512.Tiles()
+		t.tiles = []unsafe.Pointer{avx512bf16.Tiles(), avx512.Tiles()}
 	case AVX2:
-		return avx2.Kernels(), avx2.Tiles()
+		t.fma, t.tiles, t.matrix = t.fma[1:], []unsafe.Pointer{avx2.Tiles()}, avx2.Matrix()
+	case Portable:
+		t = portableTables()
 	}
-	return portable.Kernels(), portable.Tiles()
-}
-
-// matrixOf returns the kernels of class "matrix/16x25" at level l, at most AVX512.
-func matrixOf(l Level) unsafe.Pointer {
-	switch {
-	case l >= AVX512:
-		return avx512.Matrix()
-	case l == AVX2:
-		return avx2.Matrix()
-	}
-	return portable.Matrix()
+	return t
 }

@@ -2,8 +2,10 @@ package cpu
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
+	"unsafe"
 )
 
 func TestDefaultLevel(t *testing.T) {
@@ -46,5 +48,38 @@ func TestOpenLevel(t *testing.T) {
 	none := AMX + 1
 	if _, err := Open(Options{Level: &none}); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("error %v, want ErrUnsupported", err)
+	}
+}
+
+// What a level's table leaves out, the next ones have; what it has stays.
+func TestComplete(t *testing.T) {
+	type table struct{ a, b, c, none uintptr }
+	best, next, last := table{a: 1}, table{a: 2, b: 2}, table{a: 3, b: 3, c: 3}
+	list := []unsafe.Pointer{unsafe.Pointer(&best), unsafe.Pointer(&next), unsafe.Pointer(&last)}
+	if got, want := *complete[table](list), (table{a: 1, b: 2, c: 3}); got != want {
+		t.Errorf("table %v, want %v", got, want)
+	}
+	if want := (table{a: 1}); best != want {
+		t.Errorf("the first table became %v", best)
+	}
+}
+
+// Every level has all kernels, whoever they come from, but for the peak of instructions that it lacks.
+func TestTablesAreComplete(t *testing.T) {
+	for l := Portable; l <= AMX; l++ {
+		for _, matrix := range []bool{false, true} {
+			fma, tiles := l.tables(matrix)
+			noPeak := matrix || l < AVX512BF16
+			for _, table := range []any{*fma, *tiles} {
+				v, isTiles := reflect.ValueOf(table), reflect.TypeOf(table) == reflect.TypeOf(*tiles)
+				for i := range v.NumField() {
+					name := v.Type().Field(i).Name
+					missing := isTiles && noPeak && strings.HasPrefix(name, "peak")
+					if v.Field(i).IsZero() != missing {
+						t.Errorf("level %s, matrix %t, %s: missing %t, want %t", l, matrix, name, !missing, missing)
+					}
+				}
+			}
+		}
 	}
 }

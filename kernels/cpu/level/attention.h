@@ -54,14 +54,14 @@ INLINE float softmax_row(float *z, long panel, long from, long n, float scale, f
 }
 
 // softmax_scores is softmax_row of scores that may have a cap, with any `from`.
-INLINE float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
+BY_O3 ONE_COPY float softmax_scores(float *z, long panel, long from, long n, float scale, float cap, float inv_cap, float *max) {
 	const long skip = from / NR;
 	z += skip * panel, from -= skip * NR, n -= skip * NR;
 	if (cap > 0) cap_scores(z, panel, n, scale, cap, inv_cap), scale = 1;
 	return softmax_row(z, panel, from, n, scale, max);
 }
 
-INLINE void scale_row(float *x, long n, float by) {
+ONE_COPY void scale_row(float *x, long n, float by) {
 	const vf b = v_set1(by);
 	for (long i = 0; i < n; i += LANES) {
 		const int w = n - i < LANES ? (int)(n - i) : LANES;
@@ -71,7 +71,7 @@ INLINE void scale_row(float *x, long n, float by) {
 
 // scores sets z, R rows in panels `panel` long, to the chains of R rows of a (in
 // panels `apanel` long) with the first n columns of bt [n/NR][d][NR].
-INLINE void scores(const float *a, long apanel, const float *bt, float *z, long panel, long R, long d, long n) {
+ONE_COPY void scores(const float *a, long apanel, const float *bt, float *z, long panel, long R, long d, long n) {
 	for (long j = 0; j < n; j += NR)
 		scores_tiles[R](a, apanel, bt + j * d, z + j / NR * panel, d, n - j > LANES ? NR : LANES);
 }
@@ -80,16 +80,15 @@ INLINE void scores(const float *a, long apanel, const float *bt, float *z, long 
 //	c[i] = chain over t ≤ i, i-t < window, of w[i][t]·b[t]       c [R,d], b [d/NR][T][NR]
 // with w's rows in panels `panel` long. If row i0 sees up to end-1 > i0, so do all others. A row
 // never reads a key that it does not see.
-INLINE void seen_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
+ONE_COPY void seen_rows(const float *w, long panel, const float *b, long T, float *c, long ldc,
 	long i0, long R, long end, long d, long window, const float *scale) {
 	const long from = first_seen(i0, window);
 	const int lead = (int)(first_seen(i0 + R - 1, window) - from), causal = end == i0 + 1;
 	for (long j = 0; j < d; j += NR) {
 		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
 		const long ld = d - j >= NR ? ldc : NR;
-		if (from + lead > 0)
+		if (from + lead > 0 || causal)
 			window_tiles[R](w + from / NR * panel + from % NR, panel, b + j * T + from * NR, cj, ld, from, end, lead, causal, scale);
-		else if (causal) causal_tiles[R](w, panel, b + j * T, cj, ld, end, scale);
 		else rows_tiles[R](w, panel, b + j * T, cj, ld, end, FROM_ZERO, 0, 0, 0, 0, 0);
 		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
@@ -134,7 +133,7 @@ INLINE struct sequence_view view_sequence(const struct group_view w, const int32
 // put_branch_transposed appends a branch's own rows to its prefix, which put_transposed
 // has stored in out. prefix and own point to row 0 of each; own's rows count from the
 // start of the prefix. stage: NR rows.
-INLINE void put_branch_transposed(float *out, const float *prefix, const float *own, long ld, const struct sequence_view q, long d, float *stage) {
+ONE_COPY void put_branch_transposed(float *out, const float *prefix, const float *own, long ld, const struct sequence_view q, long d, float *stage) {
 	const long panel = q.prefix / NR * NR, shared = q.prefix - panel;
 	long t = q.prefix;
 	if (shared > 0) { // a panel with rows of both
@@ -195,7 +194,7 @@ static void attention(const struct attention_args *g, long lo, long hi, int tid)
 // sees the last key; if block, every one sees the keys behind it, too.
 //	c[t] = chain over i ≥ t, i-t < window, of w[i][t]·b[i]       c [R,d], b [d/NR][QUERY_BLOCK][NR]
 // with query i0 in the first row of w and b, w in panels of QUERY_BLOCK rows.
-INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
+ONE_COPY void key_rows(const float *w, const float *b, float *c, long ldc, long t0, long R, long i0, long i1, long d,
 	long window, int block, enum tile_init init) {
 	const int causal = t0 >= i0 && !block;
 	const long from = causal ? t0 - i0 : 0, first = i0 + from;
@@ -209,15 +208,14 @@ INLINE void key_rows(const float *w, const float *b, float *c, long ldc, long t0
 		float t[MR * NR], *cj = d - j >= NR ? c + j : t;
 		const long ld = d - j >= NR ? ldc : NR;
 		if (d - j < NR && init == FROM_C) copy_tile(t, NR, c + j, ldc, R, (int)(d - j));
-		if (first + k >= last) columns_tiles[R](a, bj, cj, ld, k, init, causal);
-		else window_columns_tiles[R](a, bj, cj, ld, k, init, causal, ended, last - first - k);
+		window_columns_tiles[R](a, bj, cj, ld, k, init, causal, ended, last - first - k);
 		if (d - j < NR) copy_tile(c + j, ldc, t, NR, R, (int)(d - j));
 	}
 }
 
 // put_gradients copies rows t0..t1 of the gradients of keys and values to out, where row 0
 // of the keys' goes; the values' go `apart` elements further on.
-INLINE void put_gradients(float *out, long ld, long apart, const float *dk, const float *dv, long d, long t0, long t1) {
+ONE_COPY void put_gradients(float *out, long ld, long apart, const float *dk, const float *dv, long d, long t0, long t1) {
 	for (long t = t0; t < t1; t++) {
 		copy_tile(out + t * ld, ld, dk + t * d, d, 1, (int)d);
 		copy_tile(out + t * ld + apart, ld, dv + t * d, d, 1, (int)d);

@@ -57,18 +57,18 @@ INLINE vf lane_sums(half r[LANES]) {
 INLINE vf live(vf x, int n) { return n < LANES ? v_keep(x, n, v_zero()) : x; }
 
 // delta_walk is delta_pass for a vector of columns of a state [n][LANES].
-static __attribute__((noinline)) void delta_walk(const float *from, float *S, const float *k, const float *next, long n, vf keep, const vf *d, vf *p) {
+BY_O3 static __attribute__((noinline)) void delta_walk(const float *from, float *S, const float *k, const float *next, long n, vf keep, const vf *d, vf *p) {
 	delta_pass(from, S, LANES, 0, k, next, n, keep, d, 0, p, 1, LANES, 0, 1);
 }
 
 // delta_step is delta_walk without a prediction.
-static __attribute__((noinline)) void delta_step(const float *from, float *S, const float *k, long n, vf keep, const vf *d) {
+BY_O3 static __attribute__((noinline)) void delta_step(const float *from, float *S, const float *k, long n, vf keep, const vf *d) {
 	delta_pass(from, S, LANES, 0, k, 0, n, keep, d, 0, 0, 1, LANES, 0, 0);
 }
 
 // delta_through takes a state through rows first..first+n, from S + r·step to S + (r+1)·step, and sets the
 // predictions ps [n][LANES] unless they are null.
-INLINE void delta_through(const struct delta_args *g, const struct delta_back *b, float *S, long step, float *ps, long first, long n, long vh, long j, int some, const int scan, const int h) {
+INLINE void delta_through(const struct delta_args *g, const struct delta_back *b, float *S, long step, float *ps, long first, long n, long vh, long j, int some, const int scan, int h) {
 	const long dim = g->key_dim;
 	const float *k = b->qk + (first - b->first) * 2 * dim + dim;
 	vf p = v_zero();
@@ -82,7 +82,7 @@ INLINE void delta_through(const struct delta_args *g, const struct delta_back *b
 }
 
 // delta_forth takes a state through rows first..first+n and keeps every DELTA_KEEP-th.
-INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int scan, const int h) {
+INLINE void delta_forth(const struct delta_args *g, const struct delta_back *b, float *S, float *kept, long first, long n, long vh, long j, int some, const int scan, int h) {
 	const long size = g->key_dim * LANES;
 	for (long r = 0; r < n; r += DELTA_KEEP, kept += size) {
 		memcpy(kept, S, size * sizeof *S);
@@ -130,18 +130,18 @@ INLINE vf delta_wrote(float *dS, const float *P, const float *k, float *dk, long
 	return kept;
 }
 
-static __attribute__((noinline)) void delta_read_some(float *dS, const float *S, const float *q, const float *k, float *dq, long n, const vf *dout, vf *dd, int some) {
+BY_O3 static __attribute__((noinline)) void delta_read_some(float *dS, const float *S, const float *q, const float *k, float *dq, long n, const vf *dout, vf *dd, int some) {
 	if (some == LANES) delta_read(dS, S, q, k, dq, n, *dout, dd, LANES);
 	else delta_read(dS, S, q, k, dq, n, *dout, dd, some);
 }
 
-static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P, const float *k, float *dk, long n, float keep, const vf *d, const vf *dp, vf *kept, int some) {
+BY_O3 static __attribute__((noinline)) void delta_wrote_some(float *dS, const float *P, const float *k, float *dk, long n, float keep, const vf *d, const vf *dp, vf *kept, int some) {
 	if (some == LANES) *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, LANES);
 	else *kept = delta_wrote(dS, P, k, dk, n, v_set1(keep), *d, *dp, some);
 }
 
 // delta_row takes the gradient dS back through row m, from state S to P, p being the prediction.
-INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int scan, const int h) {
+INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, const float *P, const float *S, vf p, long m, long vh, long j, int some, const int scan, int h) {
 	const long n = g->key_dim;
 	const float *q = b->qk + (m - b->first) * 2 * n, *gate = g->gates + m * g->width + vh;
 	float *dq = b->dqk + (m - b->first) * 2 * n, *dgate = g->dgates + m * g->width + vh;
@@ -164,7 +164,7 @@ INLINE void delta_row(const struct delta_args *g, const struct delta_back *b, co
 }
 
 // delta_back_rows takes dS back through rows first..first+n, whose kept states are given.
-INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back *b, const float *kept, long first, long n, long vh, long j, int some, const int scan, const int h) {
+INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back *b, const float *kept, long first, long n, long vh, long j, int some, const int scan, int h) {
 	const long size = g->key_dim * LANES;
 	for (long part = (n + DELTA_KEEP - 1) / DELTA_KEEP - 1; part >= 0; part--) {
 		const long from = first + part * DELTA_KEEP, rows = n - part * DELTA_KEEP < DELTA_KEEP ? n - part * DELTA_KEEP : DELTA_KEEP;
@@ -176,7 +176,7 @@ INLINE void delta_back_rows(const struct delta_args *g, const struct delta_back 
 }
 
 // delta_back_columns does so for LANES columns from j of value head vh, over all sequences of a group.
-INLINE void delta_back_columns(const struct delta_args *g, const struct delta_back *b, long lead, long to, long vh, long j, const int scan, const int h) {
+INLINE void delta_back_columns(const struct delta_args *g, const struct delta_back *b, long lead, long to, long vh, long j, const int scan, int h) {
 	const long size = g->key_dim * LANES;
 	const int some = lanes_left(g->value_dim - j);
 	const struct run prefix = run_at(&g->runs, lead, lead);
@@ -197,7 +197,7 @@ INLINE void delta_back_columns(const struct delta_args *g, const struct delta_ba
 
 // delta_unscale stores the gradient of a query or key of the mixed rows, from element `at`, given the
 // gradient d of the scaled one, which in a scan it is.
-INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int scan, const int h) {
+INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, float c, const int scan, int h) {
 	const long n = g->key_dim;
 	if (scan) {
 		for (long i = 0; i < n; i += LANES) st(g->du, at + i, v_loadt(d + i, lanes_left(n - i)), lanes_left(n - i), h);
@@ -216,7 +216,7 @@ INLINE void delta_unscale(const struct delta_args *g, long at, const float *d, f
 	}
 }
 
-INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, const int h) {
+INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, int h) {
 	struct delta_back b;
 	delta_back_room(g, &b, scratch);
 	const long n = g->key_dim, shared = g->values / g->keys;
@@ -246,12 +246,8 @@ INLINE void delta_back_units(const struct delta_args *g, long lo, long hi, float
 }
 
 // delta_rule_backward computes units lo..hi: a group of sequences × a key head.
-static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
+BY_O3 static void delta_rule_backward(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
-	switch (g->scan * 2 + g->bf16) {
-	case 0: delta_back_units(g, lo, hi, scratch, 0, 0); return;
-	case 1: delta_back_units(g, lo, hi, scratch, 0, 1); return;
-	case 2: delta_back_units(g, lo, hi, scratch, 1, 0); return;
-	case 3: delta_back_units(g, lo, hi, scratch, 1, 1); return;
-	}
+	if (g->scan) delta_back_units(g, lo, hi, scratch, 1, g->bf16);
+	else delta_back_units(g, lo, hi, scratch, 0, g->bf16);
 }

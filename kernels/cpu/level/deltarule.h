@@ -20,7 +20,7 @@ INLINE float delta_length(const void *u, long at, long n, const int h) {
 }
 
 // delta_scaled sets q and k [key_dim] to the query and key of key head kh in row m, scaled except in a scan.
-INLINE void delta_scaled(const struct delta_args *g, long m, long kh, float *q, float *k, const int scan, const int h) {
+INLINE void delta_scaled(const struct delta_args *g, long m, long kh, float *q, float *k, const int scan, int h) {
 	const long n = g->key_dim, at = m * g->mixed + g->query + kh * n, key = m * g->mixed + g->key + kh * n;
 	if (scan) {
 		for (long i = 0; i < n; i += LANES) {
@@ -75,7 +75,7 @@ INLINE void delta_pass(const float *from, float *S, long ld_, const float *q, co
 }
 
 // delta_written returns what row m writes to columns j.. of value head vh, p being the prediction.
-INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf p, int some, const int scan, const int h) {
+INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf p, int some, const int scan, int h) {
 	const float *gate = g->gates + m * g->width + vh;
 	const vf v = ld(g->u, m * g->mixed + g->value + vh * g->value_dim + j, some, h);
 	if (scan) return v_mul(v_set1(gate[g->values]), v);
@@ -85,7 +85,7 @@ INLINE vf delta_written(const struct delta_args *g, long m, long vh, long j, vf 
 // delta_rows takes columns j.. of value head vh through rows first..first+n, whose scaled queries and
 // keys are qk: V vectors, a constant. Of one vector, `some` columns count.
 INLINE void delta_rows(const struct delta_args *g, float *S, long first, long n, long vh, long j, const float *qk, const int V, int some,
-	const int scan, const int h) {
+	const int scan, int h) {
 	vf d[DELTA_VECTORS], out[DELTA_VECTORS], p[DELTA_VECTORS];
 	const long dim = g->key_dim, ld_ = g->value_dim;
 	for (int v = 0; v < V; v++) p[v] = v_zero();
@@ -106,7 +106,7 @@ INLINE void delta_rows(const struct delta_args *g, float *S, long first, long n,
 
 // delta_columns takes the columns of value head vh through the own rows of a sequence, DELTA_ROWS at a
 // time.
-INLINE void delta_columns(const struct delta_args *g, float *S, long first, long own, long vh, float *qk, const int scan, const int h) {
+INLINE void delta_columns(const struct delta_args *g, float *S, long first, long own, long vh, float *qk, const int scan, int h) {
 	const long kh = vh / (g->values / g->keys);
 	for (long r = 0; r < own; r += DELTA_ROWS) {
 		const long n = own - r < DELTA_ROWS ? own - r : DELTA_ROWS;
@@ -126,7 +126,7 @@ INLINE void delta_columns(const struct delta_args *g, float *S, long first, long
 
 // delta_units computes units lo..hi: a group of sequences × a value head. scratch: two states, and
 // queries and keys of DELTA_ROWS rows.
-INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, const int h) {
+INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scratch, const int scan, int h) {
 	const long size = g->key_dim * g->value_dim;
 	float *ending = scratch, *S = ending + size, *qk = S + size;
 	for (long u = lo; u < hi; u++) {
@@ -146,12 +146,8 @@ INLINE void delta_units(const struct delta_args *g, long lo, long hi, float *scr
 	}
 }
 
-static void delta_rule(const struct delta_args *g, long lo, long hi, int tid) {
+BY_O3 static void delta_rule(const struct delta_args *g, long lo, long hi, int tid) {
 	float *scratch = g->scratch + tid * g->scratch_len;
-	switch (g->scan * 2 + g->bf16) {
-	case 0: delta_units(g, lo, hi, scratch, 0, 0); return;
-	case 1: delta_units(g, lo, hi, scratch, 0, 1); return;
-	case 2: delta_units(g, lo, hi, scratch, 1, 0); return;
-	case 3: delta_units(g, lo, hi, scratch, 1, 1); return;
-	}
+	if (g->scan) delta_units(g, lo, hi, scratch, 1, g->bf16);
+	else delta_units(g, lo, hi, scratch, 0, g->bf16);
 }

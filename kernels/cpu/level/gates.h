@@ -1,9 +1,9 @@
-// gates.h: gated activations on their own, and their gradients. The constants gelu and h
-// say which activation it is and whether the rows are BF16 (bf16.h).
+// gates.h: gated activations on their own, and their gradients. kind and h say which activation it is and
+// whether the rows are BF16 (bf16.h); for SiLU both are constants.
 
-// gelu_tanh returns the activation of gates, and with back, a constant, also its derivative.
+// gelu_tanh returns the activation of gates, and with back also its derivative.
 // As in kernels/ref it computes in float64 and rounds once.
-INLINE vf gelu_tanh(vf gate, vf *slope, const int back) {
+ONE_COPY vf gelu_tanh(vf gate, vf *slope, int back) {
 	static const double exp_terms[] = {1, 1, 0.5, 0.16666666666666666, 0.041666666666666664, 0.008333333333333333,
 		0.001388888888888889, 0.0001984126984126984, 2.48015873015873e-05, 2.7557319223985893e-06, 2.755731922398589e-07,
 		2.505210838544172e-08, 2.08767569878681e-09, 1.6059043836821613e-10};
@@ -41,8 +41,8 @@ INLINE void clamped_gradients(vf *gate, vf *up, vf d) {
 	*up = v_above(*up, most, v_zero(), v_above(v_set1(-GATE_LIMIT), *up, v_zero(), du));
 }
 
-// plain_gate returns an activation of one number, with back, a constant, times d's slope.
-INLINE vf plain_gate(vf x, vf d, const int back, const enum gate_kind kind) {
+// plain_gate returns an activation of one number, with back times d's slope.
+INLINE vf plain_gate(vf x, vf d, int back, enum gate_kind kind) {
 	if (kind == RELU2) {
 		const vf r = v_above(v_zero(), x, v_zero(), x);
 		return back ? v_mul(d, v_add(r, r)) : v_mul(r, r);
@@ -60,7 +60,7 @@ INLINE vf plain_gate(vf x, vf d, const int back, const enum gate_kind kind) {
 }
 
 // plain_units computes parts u0..u1 of rows of such an activation.
-INLINE void plain_units(const struct gate_args *g, long u0, long u1, const int back, const enum gate_kind kind, const int h) {
+INLINE void plain_units(const struct gate_args *g, long u0, long u1, int back, enum gate_kind kind, int h) {
 	for (long u = u0; u < u1; u++) {
 		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = g->f - from < GATE_PART ? g->f : from + GATE_PART;
 		for (long j = from; j < to; j += LANES) {
@@ -72,8 +72,8 @@ INLINE void plain_units(const struct gate_args *g, long u0, long u1, const int b
 	}
 }
 
-// gate_units computes parts u0..u1 of rows: of act, or of the gradients with back, a constant.
-INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int back, const enum gate_kind kind, const int h) {
+// gate_units computes parts u0..u1 of rows: of act, or of the gradients with back.
+INLINE void gate_units(const struct gate_args *g, long u0, long u1, int back, enum gate_kind kind, int h) {
 	const long f = g->f;
 	for (long u = u0; u < u1; u++) {
 		const long m = u / g->parts, from = u % g->parts * GATE_PART, to = f - from < GATE_PART ? f : from + GATE_PART;
@@ -99,38 +99,22 @@ INLINE void gate_units(const struct gate_args *g, long u0, long u1, const int ba
 	}
 }
 
+// gate_rest computes units of any activation but SiLU, which fewer models have: compiled once for all of kind, back and h.
+ONE_COPY void gate_rest(const struct gate_args *g, long u0, long u1, int back) {
+	if (g->kind >= RELU2) plain_units(g, u0, u1, back, g->kind, g->bf16);
+	else gate_units(g, u0, u1, back, g->kind, g->bf16);
+}
+
 static void gate(const struct gate_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	switch (g->kind * 2 + g->bf16) {
-	case 0: gate_units(g, u0, u1, 0, SILU, 0); return;
-	case 1: gate_units(g, u0, u1, 0, SILU, 1); return;
-	case 2: gate_units(g, u0, u1, 0, GELU_TANH, 0); return;
-	case 3: gate_units(g, u0, u1, 0, GELU_TANH, 1); return;
-	case 4: gate_units(g, u0, u1, 0, CLAMPED, 0); return;
-	case 5: gate_units(g, u0, u1, 0, CLAMPED, 1); return;
-	case 6: plain_units(g, u0, u1, 0, RELU2, 0); return;
-	case 7: plain_units(g, u0, u1, 0, RELU2, 1); return;
-	case 8: plain_units(g, u0, u1, 0, PLAIN_GELU, 0); return;
-	case 9: plain_units(g, u0, u1, 0, PLAIN_GELU, 1); return;
-	case 10: plain_units(g, u0, u1, 0, PLAIN_GELU_TANH, 0); return;
-	case 11: plain_units(g, u0, u1, 0, PLAIN_GELU_TANH, 1); return;
-	}
+	if (g->kind != SILU) gate_rest(g, u0, u1, 0);
+	else if (g->bf16) gate_units(g, u0, u1, 0, SILU, 1);
+	else gate_units(g, u0, u1, 0, SILU, 0);
 }
 
 static void gate_backward(const struct gate_args *g, long u0, long u1, int tid) {
 	(void)tid;
-	switch (g->kind * 2 + g->bf16) {
-	case 0: gate_units(g, u0, u1, 1, SILU, 0); return;
-	case 1: gate_units(g, u0, u1, 1, SILU, 1); return;
-	case 2: gate_units(g, u0, u1, 1, GELU_TANH, 0); return;
-	case 3: gate_units(g, u0, u1, 1, GELU_TANH, 1); return;
-	case 4: gate_units(g, u0, u1, 1, CLAMPED, 0); return;
-	case 5: gate_units(g, u0, u1, 1, CLAMPED, 1); return;
-	case 6: plain_units(g, u0, u1, 1, RELU2, 0); return;
-	case 7: plain_units(g, u0, u1, 1, RELU2, 1); return;
-	case 8: plain_units(g, u0, u1, 1, PLAIN_GELU, 0); return;
-	case 9: plain_units(g, u0, u1, 1, PLAIN_GELU, 1); return;
-	case 10: plain_units(g, u0, u1, 1, PLAIN_GELU_TANH, 0); return;
-	case 11: plain_units(g, u0, u1, 1, PLAIN_GELU_TANH, 1); return;
-	}
+	if (g->kind != SILU) gate_rest(g, u0, u1, 1);
+	else if (g->bf16) gate_units(g, u0, u1, 1, SILU, 1);
+	else gate_units(g, u0, u1, 1, SILU, 0);
 }

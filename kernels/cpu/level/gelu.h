@@ -1,5 +1,11 @@
 // gelu.h: GELU and its gradient, in float64 and rounded once, as in kernels/ref. The compiler
-// vectorises the loops over LANES elements; no sum runs along them.
+// vectorises the loops over LANES elements; no sum runs along them. gcc does so by -O3, five times as fast
+// as by -O2.
+#if defined(__clang__) || defined(LEVEL_PORTABLE)
+#define VECTORISED
+#else
+#define VECTORISED __attribute__((optimize("O3")))
+#endif
 
 #define EACH_LANE for (int i = 0; i < LANES; i++)
 
@@ -45,7 +51,7 @@ INLINE void gaussian(double *restrict pdf, double *restrict cdf, const double *r
 }
 
 // gelu_lanes sets n ≤ LANES elements of out to GELU(x), or to its gradient given dout.
-INLINE void gelu_lanes(float *out, const float *dout, const float *x, long n, const int back) {
+VECTORISED ONE_COPY void gelu_lanes(float *out, const float *dout, const float *x, long n, int back) {
 	double wide[LANES], pdf[LANES], cdf[LANES];
 	float in[LANES] = {0}, d[LANES] = {0}, y[LANES];
 	memcpy(in, x, n * sizeof *x);

@@ -1,4 +1,6 @@
-// level.h: all kernels at one instruction level, and their table.
+// level.h: the kernels at one instruction level, and their table. With SPARSE, what another instruction set
+// makes no faster, or models rarely need, is left to the level below (kernels/cpu/level.go), so that it
+// is compiled once less. What knows the layout of panels is never left out.
 #include "args.h"
 #include "vec.h"
 #include "wide.h"
@@ -9,31 +11,33 @@
 #include "embedding.h"
 #include "rmsnorm.h"
 #include "swiglu.h"
-#include "layernorm.h"
 #include "gelu.h"
 #include "gates.h"
 #include "xielu.h"
-#include "clip.h"
-#include "columns.h"
-#include "experts.h"
-#include "dropout.h"
-#include "segment.h"
-#include "rope.h"
 #include "pages.h"
 #include "window.h"
 #include "attention.h"
 #include "pagedattention.h"
 #include "output.h"
 #include "shortconv.h"
-#include "deltagates.h"
 #include "deltarule.h"
 #include "deltaback.h"
+#include "deltagates.h"
 #include "gatednorm.h"
+#include "peak.h"
+#if !defined(SPARSE)
+#include "layernorm.h"
+#include "clip.h"
+#include "columns.h"
+#include "experts.h"
+#include "dropout.h"
+#include "segment.h"
+#include "rope.h"
 #include "sink.h"
 #include "latent.h"
 #include "vector.h"
 #include "memory.h"
-#include "peak.h"
+#endif
 
 const struct kernels TABLE = {
 	.mr = MR,
@@ -42,14 +46,37 @@ const struct kernels TABLE = {
 	.matmul = (kernel)matmul,
 	.matmul_dw = (kernel)matmul_dw,
 	.matmul_dbias = (kernel)matmul_dbias,
-	.embed = (kernel)embed,
-	.embed_scaled = (kernel)embed_scaled,
 	.embed_frozen = (kernel)embed_frozen,
-	.embed_backward = (kernel)embed_backward,
-	.embed_scaled_backward = (kernel)embed_scaled_backward,
 	.rmsnorm = (kernel)rmsnorm,
 	.add_rmsnorm = (kernel)add_rmsnorm,
 	.rmsnorm_backward = (kernel)rmsnorm_backward,
+	.matmul_swiglu = (kernel)matmul_swiglu,
+	.matmul_dx_swiglu = (kernel)matmul_dx_swiglu,
+	.gate = (kernel)gate,
+	.gate_backward = (kernel)gate_backward,
+	.attention = (kernel)attention,
+	.attention_backward = (kernel)attention_backward,
+	.paged_attention = (kernel)paged_attention,
+	.logits = (kernel)logits,
+	.logprob = (kernel)logprob,
+	.logprob_backward = (kernel)logprob_backward,
+	.sample = (kernel)sample,
+	.delta_rule = (kernel)delta_rule,
+	.delta_rule_backward = (kernel)delta_rule_backward,
+	.gelu = (kernel)gelu,
+	.gelu_backward = (kernel)gelu_backward,
+	.xielu = (kernel)xielu,
+	.xielu_backward = (kernel)xielu_backward,
+	.gated_norm = (kernel)gated_norm,
+	.gated_norm_backward = (kernel)gated_norm_backward,
+	.peak_chains = PEAK_CHAINS,
+	.peak_fma = (kernel)peak_fma,
+	.peak_read = (kernel)peak_read,
+#if !defined(SPARSE)
+	.embed = (kernel)embed,
+	.embed_scaled = (kernel)embed_scaled,
+	.embed_backward = (kernel)embed_backward,
+	.embed_scaled_backward = (kernel)embed_scaled_backward,
 	.rmsnorm_dweight = (kernel)rmsnorm_dweight,
 	.layernorm = (kernel)layernorm,
 	.layernorm_backward = (kernel)layernorm_backward,
@@ -57,14 +84,6 @@ const struct kernels TABLE = {
 	.dropout = (kernel)dropout,
 	.segment_mean = (kernel)segment_mean,
 	.segment_mean_backward = (kernel)segment_mean_backward,
-	.matmul_swiglu = (kernel)matmul_swiglu,
-	.matmul_dx_swiglu = (kernel)matmul_dx_swiglu,
-	.gelu = (kernel)gelu,
-	.gelu_backward = (kernel)gelu_backward,
-	.gate = (kernel)gate,
-	.gate_backward = (kernel)gate_backward,
-	.xielu = (kernel)xielu,
-	.xielu_backward = (kernel)xielu_backward,
 	.xielu_parts = (kernel)xielu_parts,
 	.clip = (kernel)clip,
 	.clip_backward = (kernel)clip_backward,
@@ -75,25 +94,14 @@ const struct kernels TABLE = {
 	.combine = (kernel)combine,
 	.combine_backward = (kernel)combine_backward,
 	.rope = (kernel)rope,
-	.attention = (kernel)attention,
-	.attention_backward = (kernel)attention_backward,
 	.append_kv = (kernel)append_kv,
-	.paged_attention = (kernel)paged_attention,
-	.logits = (kernel)logits,
 	.cap_logits = (kernel)cap_logits,
-	.logprob = (kernel)logprob,
-	.logprob_backward = (kernel)logprob_backward,
-	.sample = (kernel)sample,
 	.short_conv = (kernel)short_conv,
 	.short_conv_backward = (kernel)short_conv_backward,
 	.gated_conv = (kernel)gated_conv,
 	.gated_conv_backward = (kernel)gated_conv_backward,
 	.delta_gates = (kernel)delta_gates,
 	.delta_gates_backward = (kernel)delta_gates_backward,
-	.delta_rule = (kernel)delta_rule,
-	.delta_rule_backward = (kernel)delta_rule_backward,
-	.gated_norm = (kernel)gated_norm,
-	.gated_norm_backward = (kernel)gated_norm_backward,
 	.grouped_norm = (kernel)grouped_norm,
 	.grouped_norm_backward = (kernel)grouped_norm_backward,
 	.move_heads = (kernel)move_heads,
@@ -108,7 +116,5 @@ const struct kernels TABLE = {
 	.add = (kernel)add,
 	.zero = (kernel)zero,
 	.copy_pages = (kernel)copy_pages,
-	.peak_chains = PEAK_CHAINS,
-	.peak_fma = (kernel)peak_fma,
-	.peak_read = (kernel)peak_read,
+#endif
 };

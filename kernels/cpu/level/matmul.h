@@ -85,7 +85,7 @@ INLINE void put_strips(float *out, const float *x, long ldx, long rows, long n) 
 // stream by: it copies DW_ROWS at a time, x to panels, dout to strips, and adds all
 // their blocks to each tile of dw.
 // scratch: [strips][DW_STRIP] and [panels][DW_PANEL_ROWS][NR].
-static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid) {
+BY_O3 static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid) {
 	const long panels = (g->k + NR - 1) / NR;
 	for (long u = u0; u < u1; u++) {
 		const long ug = u / g->col_groups, uc = u % g->col_groups;
@@ -97,7 +97,7 @@ static void matmul_dw(const struct matmul_dw_args *g, long u0, long u1, int tid)
 			const long base = g->block[b0];
 			for (b1 = b0 + 1; b1 < g->blocks && g->block[b1 + 1] - base <= DW_ROWS; b1++) {}
 			const long rows = g->block[b1] - base;
-			put_panels(xp, DW_PANEL_ROWS, g->x + base * g->k + k0, g->k, rows, k1 - k0);
+			put_panels_here(xp, DW_PANEL_ROWS, g->x + base * g->k + k0, g->k, rows, k1 - k0);
 			put_strips(a, g->dout + base * g->n + n0, g->n, rows, n1 - n0);
 			for (long j = k0; j < k1; j += NR)
 				for (long s = 0; s < strips; s++) {

@@ -3,7 +3,7 @@
 
 // logit_rows sets z[i][v] (stride ldz) to the unscaled logits of rows r0..r1, v < n.
 // a: scratch for the rows in panels.
-INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, float *z, long ldz) {
+ONE_COPY void logit_rows(const struct output_args *g, long r0, long r1, float *a, float *z, long ldz) {
 	put_panels(a, r1 - r0, g->h + r0 * g->c, g->c, r1 - r0, g->c);
 	for (long j = 0; j < g->v; j += NR)
 		panel_product(a, &g->w, j / NR, 0, g->c, z + j, ldz, r1 - r0, g->v - j < NR ? (int)(g->v - j) : NR, 0, FROM_ZERO,
@@ -15,7 +15,7 @@ INLINE void logit_rows(const struct output_args *g, long r0, long r1, float *a, 
 INLINE long row_length(long v) { return round_up(v, LANES) + LANES; }
 
 // cap_row replaces z[0:n] by cap·tanh(z/cap) if cap > 0.
-INLINE void cap_row(float *z, long n, const struct cap *c) {
+ONE_COPY void cap_row(float *z, long n, const struct cap *c) {
 	if (!(c->cap > 0)) return;
 	const vf cap = v_set1(c->cap), inverse = v_set1(c->inverse);
 	for (long i = 0; i < n; i += LANES) {
@@ -32,9 +32,9 @@ static void cap_logits(const struct cap_args *g, long lo, long hi, int tid) {
 
 struct row_stats { float max, sum, lse, entropy; };
 
-// row_softmax returns the statistics of z[0:n] scaled by inv_temp. e, if not null, gets
+// softmax_of returns the statistics of z[0:n] scaled by inv_temp. With keep, e gets
 // exp(z·inv_temp-max). z is unchanged.
-INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, float *e) {
+INLINE struct row_stats softmax_of(const float *z, long n, float inv_temp, float *e, const int keep) {
 	const vf it = v_set1(inv_temp), low = v_set1(-INFINITY);
 	const long full = n / LANES * LANES;
 	const int rest = (int)(n - full);
@@ -51,13 +51,13 @@ INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, floa
 	vf sum = v_zero(), dot = v_zero();
 	for (i = 0; i < full; i += LANES) {
 		const vf x = v_sub(v_mul(v_load(z + i), it), mv), y = v_exp_neg(x);
-		if (e) v_store(e + i, y);
+		if (keep) v_store(e + i, y);
 		sum = v_add(sum, y);
 		dot = v_fma(y, x, dot);
 	}
 	if (rest) { // lanes past the row's end count as 0
 		const vf x = v_sub(v_mul(v_loadn(z + full, rest), it), mv), y = v_exp_neg(x);
-		if (e) v_storen(e + full, y, rest);
+		if (keep) v_storen(e + full, y, rest);
 		sum = v_add(sum, v_keep(y, rest, v_zero()));
 		dot = v_fma(v_keep(y, rest, v_zero()), v_keep(x, rest, v_zero()), dot);
 	}
@@ -69,6 +69,9 @@ INLINE struct row_stats row_softmax(const float *z, long n, float inv_temp, floa
 	s.entropy = logsum - v_sum(dot) / s.sum;
 	return s;
 }
+
+ONE_COPY struct row_stats row_softmax(const float *z, long n, float inv_temp, float *e) { return softmax_of(z, n, inv_temp, e, 1); }
+ONE_COPY struct row_stats row_scores(const float *z, long n, float inv_temp) { return softmax_of(z, n, inv_temp, 0, 0); }
 
 // chunk_logits returns the logits of rows r0..r1, ld apart: the given ones, or it computes them in
 // z. a: see logit_rows.
@@ -93,7 +96,7 @@ static void logprob(const struct output_args *g, long lo, long hi, int tid) {
 		for (long r = r0; r < r1; r++) {
 			float *zr = z + (r - r0) * ldz;
 			cap_row(zr, g->v, &g->cap);
-			const struct row_stats s = row_softmax(zr, g->v, g->inv_temp, 0);
+			const struct row_stats s = row_scores(zr, g->v, g->inv_temp);
 			for (long k = r * g->k; k < (r + 1) * g->k; k++) g->logprob[k] = zr[g->targets[k]] * g->inv_temp - s.lse;
 			g->entropy[r] = s.entropy;
 			g->lse[r] = s.lse;
@@ -189,7 +192,7 @@ INLINE double block_sum(const float *e, long n) {
 
 // draw picks a token from weights e[0:v] with the uniform number u, as Draw in
 // kernels/ref does. sums: room for the blocks' sums.
-INLINE long draw(const float *e, long v, float u, double *sums) {
+ONE_COPY long draw(const float *e, long v, float u, double *sums) {
 	double total = 0, run = 0;
 	for (long b = 0; b < v; b += SAMPLE_BLOCK) {
 		const double s = block_sum(e + b, v - b < SAMPLE_BLOCK ? v - b : SAMPLE_BLOCK);
@@ -216,7 +219,7 @@ INLINE long draw(const float *e, long v, float u, double *sums) {
 
 // greatest returns the lowest index of the largest of z[0:v] scaled by `by`. z has
 // no NaN.
-INLINE long greatest(const float *z, long v, float by) {
+ONE_COPY long greatest(const float *z, long v, float by) {
 	long id = 0;
 	float best = z[0] * by;
 	for (long i = 1; i < v; i++)

@@ -1,8 +1,8 @@
 // rmsnorm.h: root-mean-square norm of row vectors, also with a residual, and gradients.
 // The constants xh, oh and h say which buffers are BF16 (bf16.h).
 
-// norm_scale returns min(n, 16) elements of a weight, plus 1 with unit, a constant.
-INLINE vf norm_scale(const float *weight, int n, const int unit) {
+// norm_scale returns min(n, 16) elements of a weight, plus 1 with unit.
+INLINE vf norm_scale(const float *weight, int n, int unit) {
 	const vf w = v_loadt(weight, n);
 	return unit ? v_add(v_set1(1.0f), w) : w;
 }
@@ -109,7 +109,7 @@ INLINE void norm_back_put(const struct norm_back_args *g, long at, int n, vf dw,
 }
 
 // norm_back_dx sets dx of row m, or adds to it.
-INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h, const int unit) {
+INLINE void norm_back_dx(const struct norm_back_args *g, long m, const int h, int unit) {
 	const long dim = g->dim;
 	for (long head = 0; head < g->heads; head++) {
 		const long at = m * g->stride + g->offset + head * dim;
@@ -153,6 +153,17 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 	for (int v = 0; v < V; v++) v_store(part + v * LANES, sums[v]);
 }
 
+// norm_back_long does norm_back_dw for rows r0..r1, then norm_back_dx: in this order, since dx may
+// overwrite dout.
+INLINE void norm_back_long(const struct norm_back_args *g, long r0, long r1, float *part, const int h) {
+	long j = 0;
+	for (; j + 8 * LANES <= g->dim; j += 8 * LANES) norm_back_dw(g, 8, r0, r1, j, LANES, part, h);
+	for (; j < g->dim; j += LANES) norm_back_dw(g, 1, r0, r1, j, lanes_left(g->dim - j), part, h);
+	for (long m = r0; m < r1; m++) norm_back_dx(g, m, h, g->unit);
+}
+ONE_COPY void norm_back_f32(const struct norm_back_args *g, long r0, long r1, float *part) { norm_back_long(g, r0, r1, part, 0); }
+ONE_COPY void norm_back_bf16(const struct norm_back_args *g, long r0, long r1, float *part) { norm_back_long(g, r0, r1, part, 1); }
+
 // NORM_WHOLE is the most vectors of a row that fit in registers three times, which
 // norm_back_whole needs.
 #if defined(LEVEL_AVX512)
@@ -161,9 +172,8 @@ INLINE void norm_back_whole(const struct norm_back_args *g, const int V, long r0
 #define NORM_WHOLE 1
 #endif
 
-// norm_back_blocks computes blocks lo..hi: the weight's gradient first, since dx may
-// overwrite dout, then dx while the rows are in the second-level cache; for short rows
-// both at once.
+// norm_back_blocks computes blocks lo..hi: the weight's gradient first,
+// then dx while the rows are in the second-level cache; for short rows both at once.
 INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, const int h, const int unit) {
 	for (long b = lo; b < hi; b++) {
 		const long r0 = g->block[b], r1 = g->block[b + 1];
@@ -174,10 +184,8 @@ INLINE void norm_back_blocks(const struct norm_back_args *g, long lo, long hi, c
 		case 2: norm_back_whole(g, 2, r0, r1, part, h, unit); continue;
 		case 1: norm_back_whole(g, 1, r0, r1, part, h, unit); continue;
 		}
-		long j = 0;
-		for (; j + 8 * LANES <= g->dim; j += 8 * LANES) norm_back_dw(g, 8, r0, r1, j, LANES, part, h);
-		for (; j < g->dim; j += LANES) norm_back_dw(g, 1, r0, r1, j, lanes_left(g->dim - j), part, h);
-		for (long m = r0; m < r1; m++) norm_back_dx(g, m, h, unit);
+		if (h) norm_back_bf16(g, r0, r1, part);
+		else norm_back_f32(g, r0, r1, part);
 	}
 }
 

@@ -3,7 +3,7 @@
 
 // put_swiglu sets columns j0..j0+n of act, and of gate_up unless it is null, in rows i0..i0+m,
 // from products ld apart.
-INLINE void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_, int past) {
+ONE_COPY void put_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_, int past) {
 	for (long i = 0; i < m; i++)
 		for (long j = 0; j < n; j += LANES) {
 			const int some = n - j < LANES ? (int)(n - j) : LANES;

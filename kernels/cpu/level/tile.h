@@ -25,6 +25,13 @@ enum tile_init {
 #define ONE_COPY static __attribute__((noinline, noclone))
 #endif
 
+// BY_O3 marks what gains by -O3 at level AVX-512, up to a tenth: gradients of weights, capped scores and linear attention.
+#if defined(LEVEL_AVX512) && !defined(__clang__)
+#define BY_O3 __attribute__((optimize("O3")))
+#else
+#define BY_O3
+#endif
+
 #define ACC_START(row)                                                                             \
 	vf acc[MR][NV];                                                                                \
 	_Pragma("GCC unroll 16") for (int i = 0; i < mr; i++)                                          \
@@ -56,15 +63,14 @@ INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half)
 	} while (0)
 
 // rows_tile: a's rows are NR apart in panels of `panel` elements, and the tile walks k
-// columns; b is one panel, BF16 with half. With causal, row i takes i more steps. scale,
-// if not null, multiplies row i by scale[i] at the end. next is memory needed soon, which
+// columns; b is one panel, BF16 with half. next is memory needed soon, which
 // the tile prefetches to the second-level cache: if steady, ask bytes at each step, in one
 // stream per line of a panel's row, k lines apart; else ask lines every ASK_STEPS steps.
+// steady is no constant: one more test in two steps costs nothing, another copy of all loops compiling.
 #define ASK_STEPS 8
 #define LINE 64
-INLINE void rows_tile(const int mr, const int nv, const int causal, const int steady, const int half, const float *a, long panel,
-	const void *columns, float *c, long ldc, long k, enum tile_init init, const float *bias, const float *scale,
-	const char *next, long ask, const int past) {
+INLINE void rows_tile(const int mr, const int nv, const int half, const float *a, long panel, const void *columns, float *c, long ldc, long k,
+	enum tile_init init, const float *bias, const char *next, long ask, const int steady, const int past) {
 	const char *b = columns;
 	const long row = NR * (half ? sizeof(bf16) : sizeof(float)), second = k * LINE;
 	for (int i = 0; ask && !past && i < mr; i++) // prefetch C, so that it arrives before it is written
@@ -74,148 +80,65 @@ INLINE void rows_tile(const int mr, const int nv, const int causal, const int st
 		for (long u = 0; u < NR; u += ASK_STEPS) {
 			if (!steady)
 				for (const char *end = next + ask * LINE; next < end; next += LINE) __builtin_prefetch(next, 0, 2);
+			for (long t = 0; t < ASK_STEPS; t += 2) {
 #pragma GCC unroll 2
-			for (long t = 0; t < ASK_STEPS; t++) {
-				if (steady) {
+				for (int s = 0; steady && s < 2; s++, next += ask) {
 					__builtin_prefetch(next, 0, 2);
 					if (nv > 1 && !half) __builtin_prefetch(next + second, 0, 2);
-					next += ask;
 				}
-				ADD_TERM(0, mr - 1, NR, half);
-				a++;
-				b += row;
+#pragma GCC unroll 2
+				for (int s = 0; s < 2; s++, a++, b += row) ADD_TERM(0, mr - 1, NR, half);
 			}
 		}
 		a += panel - NR;
 	}
-	for (long t = 0; t < k; t++) {
-		ADD_TERM(0, mr - 1, NR, half);
-		a++;
-		b += row;
-	}
-	if (causal) {
-#pragma GCC unroll 16
-		for (int s = 1; s < mr; s++) {
-			ADD_TERM(s, mr - 1, NR, half);
-			b += row;
-			a++;
-			if (++k == NR) a += panel - NR;
-		}
-	}
+	for (; k > 0; k--, a++, b += row) ADD_TERM(0, mr - 1, NR, half);
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++) {
-			if (scale) acc[i][j] = v_mul(acc[i][j], v_set1(scale[i]));
 			if (past) v_stream(c + i * ldc + j * LANES, acc[i][j]);
 			else v_store(c + i * ldc + j * LANES, acc[i][j]);
 		}
 }
 
-// columns_tile: the tile's rows are adjacent columns of a panel, and the chain runs
-// down the panel's rows, ak apart. With causal, row i of the tile starts at step i.
-// add: c += instead of c =.
-INLINE void columns_tile(const int mr, const int nv, const int causal, const long ak, const float *a,
-	const float *b, float *c, long ldc, long k, enum tile_init init, int add) {
-	ACC_START(c + i * ldc)
-	if (causal) {
-#pragma GCC unroll 16
-		for (int s = 0; s < mr - 1; s++) {
-			ADD_TERM(0, s, 1, 0);
-			b += NR;
-			a += ak;
-		}
-		k -= mr - 1;
-	}
-	for (long t = 0; t < k; t++) {
-		ADD_TERM(0, mr - 1, 1, 0);
-		a += ak;
-		b += NR;
-	}
+// add_tile adds to C, instead of setting it: the tile's rows are adjacent columns of a's rows, MR
+// wide, and the chain runs down k of them.
+INLINE void add_tile(const int mr, const int nv, const float *a, const float *b, float *c, long ldc, long k) {
+	const enum tile_init init = FROM_ZERO;
+	ACC_START(c)
+	for (; k > 0; k--, a += MR, b += NR) ADD_TERM(0, mr - 1, 1, 0);
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 2
 		for (int j = 0; j < nv; j++) {
 			float *p = c + i * ldc + j * LANES;
-			v_store(p, add ? v_add(v_load(p), acc[i][j]) : acc[i][j]);
+			v_store(p, v_add(v_load(p), acc[i][j]));
 		}
-}
-
-// strided_tile reads A and B in place, for the few callers to which a copy would cost
-// more than it saves. With tail the last vector of a tile has n mod LANES columns;
-// memory past them is neither read nor written.
-INLINE void strided_tile(const int mr, const int nv, const int tail, const float *a, long am, long ak,
-	const float *b, long ldb, float *c, long ldc, long k, int n, enum tile_init init) {
-	vf acc[MR][NV];
-	const int left = n - (nv - 1) * LANES;
-#define LOAD(p, j) (tail && (j) == nv - 1 ? v_loadn((p) + (j) * LANES, left) : v_load((p) + (j) * LANES))
-#pragma GCC unroll 16
-	for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-		for (int j = 0; j < nv; j++) acc[i][j] = init == FROM_ZERO ? v_zero() : LOAD(c + i * ldc, j);
-	for (long t = 0; t < k; t++) {
-		vf bv[NV];
-#pragma GCC unroll 2
-		for (int j = 0; j < nv; j++) bv[j] = LOAD(b, j);
-#pragma GCC unroll 16
-		for (int i = 0; i < mr; i++) {
-			const vf av = v_set1(a[i * am]);
-#pragma GCC unroll 2
-			for (int j = 0; j < nv; j++) acc[i][j] = v_fma(av, bv[j], acc[i][j]);
-		}
-		a += ak;
-		b += ldb;
-	}
-#pragma GCC unroll 16
-	for (int i = 0; i < mr; i++)
-#pragma GCC unroll 2
-		for (int j = 0; j < nv; j++) {
-			if (tail && j == nv - 1) v_storen(c + i * ldc + j * LANES, acc[i][j], left);
-			else v_store(c + i * ldc + j * LANES, acc[i][j]);
-		}
-#undef LOAD
 }
 
 // One function per number of rows, so that the tile stays in registers.
 #define TILE_ROWS(R)                                                                               \
 	ONE_COPY void rows_##R(const float *a, long panel, const void *b, float *c, long ldc, long k, \
 		enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {         \
-		if (steady) rows_tile(R, NV, 0, 1, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
-		else rows_tile(R, NV, 0, 0, 0, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
+		rows_tile(R, NV, 0, a, panel, b, c, ldc, k, init, bias, next, ask, steady, past);                  \
 	}                                                                                              \
 	ONE_COPY void half_##R(const float *a, long panel, const void *b, float *c, long ldc, long k, \
 		enum tile_init init, const float *bias, const char *next, long ask, int steady, int past) {         \
-		if (steady) rows_tile(R, NV, 0, 1, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past); \
-		else rows_tile(R, NV, 0, 0, 1, a, panel, b, c, ldc, k, init, bias, 0, next, ask, past);                 \
+		rows_tile(R, NV, 1, a, panel, b, c, ldc, k, init, bias, next, ask, steady, past);                  \
 	}                                                                                              \
 	ONE_COPY void scores_##R(const float *a, long panel, const float *b, float *c, long k, int n) { \
-		if (n > LANES) rows_tile(R, NV, 0, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);          \
-		else rows_tile(R, 1, 0, 0, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);                     \
+		if (NV == 1 || n > LANES) rows_tile(R, NV, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);     \
+		else rows_tile(R, 1, 0, a, panel, b, c, NR, k, FROM_ZERO, 0, 0, 0, 0, 0);                           \
 	}                                                                                              \
-	ONE_COPY void causal_##R(const float *a, long panel, const float *b, float *c, long ldc, long k, const float *scale) { \
-		if (scale) rows_tile(R, NV, 1, 0, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, scale, 0, 0, 0);               \
-		else rows_tile(R, NV, 1, 0, 0, a, panel, b, c, ldc, k, FROM_ZERO, 0, 0, 0, 0, 0);                   \
-	}                                                                                              \
-	ONE_COPY void columns_##R(const float *a, const float *b, float *c, long ldc, long k,          \
-		enum tile_init init, int causal) {                                                         \
-		if (causal) columns_tile(R, NV, 1, NR, a, b, c, ldc, k, init, 0);                          \
-		else columns_tile(R, NV, 0, NR, a, b, c, ldc, k, init, 0);                                 \
-	}                                                                                              \
-	ONE_COPY void blocks_##R(const float *a, const float *b, float *c, long ldc,                   \
+	BY_O3 ONE_COPY void blocks_##R(const float *a, const float *b, float *c, long ldc,                   \
 		const int32_t *block, long blocks) {                                                       \
 		for (int i = 0; i < R; i++)                                                                \
 			for (int j = 0; j < NV; j++) __builtin_prefetch(c + i * ldc + j * LANES, 1);           \
 		for (long u = 0; u < blocks; u++) {                                                        \
 			const long r = block[u] - block[0];                                                    \
-			columns_tile(R, NV, 0, MR, a + r * MR, b + r * NR, c, ldc, block[u + 1] - block[u], FROM_ZERO, 1); \
+			add_tile(R, NV, a + r * MR, b + r * NR, c, ldc, block[u + 1] - block[u]);              \
 		}                                                                                          \
-	}                                                                                              \
-	ONE_COPY void strided_##R(const float *a, long am, long ak, const float *b, long ldb,          \
-		float *c, long ldc, long k, int n, enum tile_init init) {                                  \
-		if (n == NR) strided_tile(R, NV, 0, a, am, ak, b, ldb, c, ldc, k, n, init);                \
-		else if (n == LANES) strided_tile(R, 1, 0, a, am, ak, b, ldb, c, ldc, k, n, init);         \
-		else if (n < LANES) strided_tile(R, 1, 1, a, am, ak, b, ldb, c, ldc, k, n, init);          \
-		else strided_tile(R, NV, 1, a, am, ak, b, ldb, c, ldc, k, n, init);                        \
 	}
 
 TILE_ROWS(1)
@@ -249,15 +172,8 @@ typedef void (*rows_function)(const float *, long, const void *, float *, long, 
 	const float *, const char *, long, int, int);
 static const rows_function rows_tiles[MR + 1] = {ALL_ROWS(rows)}, half_tiles[MR + 1] = {ALL_ROWS(half)};
 static void (*const scores_tiles[MR + 1])(const float *, long, const float *, float *, long, int) = {ALL_ROWS(scores)};
-static void (*const causal_tiles[MR + 1])(const float *, long, const float *, float *, long, long, const float *) = {
-	ALL_ROWS(causal)};
-static void (*const columns_tiles[MR + 1])(const float *, const float *, float *, long, long, enum tile_init, int) = {
-	ALL_ROWS(columns)};
 static void (*const blocks_tiles[MR + 1])(const float *, const float *, float *, long, const int32_t *, long) = {
 	ALL_ROWS(blocks)};
-static void (*const strided_tiles[MR + 1])(const float *, long, long, const float *, long, float *, long, long, int,
-	enum tile_init) = {ALL_ROWS(strided)};
-
 INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
 
 // strip_count returns the number of strips of at most MR rows in m rows; strip s begins
@@ -265,7 +181,7 @@ INLINE long round_up(long n, long to) { return (n + to - 1) / to * to; }
 INLINE long strip_count(long m) { return (m + MR - 1) / MR; }
 
 // copy_tile copies rows × n of a tile.
-INLINE void copy_tile(float *out, long ldo, const float *x, long ldx, long rows, int n) {
+ONE_COPY void copy_tile(float *out, long ldo, const float *x, long ldx, long rows, int n) {
 	for (long i = 0; i < rows; i++)
 		for (int j = 0; j < n; j += LANES) v_storet(out + i * ldo + j, v_loadt(x + i * ldx + j, n - j), n - j);
 }
@@ -278,9 +194,9 @@ INLINE void ask_row(const float *x, long ldx, long i, long m, long n) {
 }
 INLINE long rows_ahead(long n) { return 2 + 1024 / (n + 1); }
 
-// put_panels copies x [m,n] (rows ldx apart) to panels [n/NR][rows][NR], from row
-// `at` of each. Elements past n in the last panel are left alone.
-INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, long n) {
+// put_panels copies x [m,n] (rows ldx apart) to panels [n/NR][rows][NR]. Elements past n in
+// the last panel are left alone.
+INLINE void put_panels_here(float *out, long rows, const float *x, long ldx, long m, long n) {
 	const long ahead = rows_ahead(n);
 	for (long i = 0; i < m; i++) {
 		const float *xi = x + i * ldx;
@@ -292,6 +208,8 @@ INLINE void put_panels(float *out, long rows, const float *x, long ldx, long m, 
 		for (int v = 0; j < n; j += LANES, v++) v_storet(o + v * LANES, v_loadt(xi + j, (int)(n - j)), (int)(n - j));
 	}
 }
+
+ONE_COPY void put_panels(float *out, long rows, const float *x, long ldx, long m, long n) { put_panels_here(out, rows, x, ldx, m, n); }
 
 // put_transposed copies x [m,n] (rows ldx apart), transposed, to panels
 // [m/NR][n][NR]; elements past m in the last panel become 0.
@@ -455,14 +373,4 @@ static void panel_product(const float *a, const struct factor *b, long p, long k
 				next + s * ask * kn * (steady ? 1 : LINE / ASK_STEPS), ask, steady, past);
 		}
 	}
-}
-
-// block computes C [m,n], m ≤ MR, from A [m,k] (strides am, ak) and B [k,n]
-// (stride ldb) in place.
-static void block(const float *a, long am, long ak, const float *b, long ldb, float *c, long ldc,
-	long m, long k, long n, enum tile_init init) {
-	for (long i = 0; i < m; i += MR)
-		for (long j = 0; j < n; j += NR)
-			strided_tiles[m - i < MR ? m - i : MR](a + i * am, am, ak, b + j, ldb, c + i * ldc + j, ldc, k,
-				n - j < NR ? (int)(n - j) : NR, init);
 }

@@ -215,7 +215,7 @@ static void tile_attention(const struct tile_attention_args *g, long lo, long hi
 }
 
 // row_delta is the lane sum of dout·out for row i of head h.
-INLINE float row_delta(const struct tile_attention_args *g, long at) {
+ONE_COPY float row_delta(const struct tile_attention_args *g, long at) {
 	vf sum = v_zero();
 	for (long j = 0; j < g->d; j += LANES) {
 		const int n = lanes_left(g->d - j);
@@ -261,7 +261,7 @@ INLINE long last_step(const struct head_view w) {
 // add_zero_steps ends the tile sums of the gradients of keys and values, rows line apart, after
 // one query head of a sequence. Steps of queries that do not see a key were skipped, but their
 // zeros turn a sum of -0 into +0. Keys of a prefix that it does not touch are +0 already.
-INLINE void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
+ONE_COPY void add_zero_steps(const struct tile_attention_args *g, const struct head_view w, float *dk, float *dv, long line) {
 	const long from = first_seen(w.prefix, g->window) - TERMS, end = last_step(w) - g->window + 1;
 	for (long t = from > 0 ? from : 0; t < end && t < w.T; t++)
 		for (long j = 0; j < g->d; j += LANES) {
@@ -339,7 +339,7 @@ INLINE void score_gradients(float *z, float *dp, const struct scaling by, const 
 
 // put_tile_gradients stores rows t0..t1 of the gradients of keys and values; row 0 of the
 // keys' goes to element `at` of dqkv.
-INLINE void put_tile_gradients(const struct tile_attention_args *g, long at, const float *dk, const float *dv, long line, long t0, long t1) {
+ONE_COPY void put_tile_gradients(const struct tile_attention_args *g, long at, const float *dk, const float *dv, long line, long t0, long t1) {
 	for (long t = t0; t < t1; t++)
 		for (long j = 0; j < g->d; j += LANES) {
 			st(g->dqkv, at + t * g->stride + j, v_load(dk + t * line + j), lanes_left(g->d - j), 1);

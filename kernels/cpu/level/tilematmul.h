@@ -15,8 +15,7 @@ static void tile_pack(const struct tile_pack_args *g, long lo, long hi, int tid)
 		} else {
 			bf16 *out = g->out + p * steps_of(g->cols) * STEP;
 			memset(out, 0, steps_of(g->cols) * STEP * sizeof *out);
-			if (g->w_bf16) cols32(out, w, j * g->cols, g->cols, g->rows - j, g->cols, 1);
-			else cols32(out, w, j * g->cols, g->cols, g->rows - j, g->cols, 0);
+			cols32(out, w, j * g->cols, g->cols, g->rows - j, g->cols, g->w_bf16);
 		}
 	}
 }
@@ -60,7 +59,7 @@ static void tile_embed(const struct embed_frozen_args *g, long lo, long hi, int 
 // line first and evicting others for it would cost more than the product
 
 // put stores a block of sums [rows][cols] in c [·,ldc], rounded if h is set.
-INLINE void put(void *c, long at, long ldc, const float *sums, long rows, long cols, const int h) {
+ONE_COPY void put(void *c, long at, long ldc, const float *sums, long rows, long cols, int h) {
 	for (long i = 0; i < rows; i++)
 		for (long j = 0; j < cols; j += LANES)
 			st(c, at + i * ldc + j, v_load(sums + i * BLOCK + j), lanes_left(cols - j), h);
@@ -92,8 +91,7 @@ static void tile_matmul(const struct tile_matmul_args *g, long u0, long u1, int 
 			const int first = s0 == 0, last = s0 + part == steps;
 			for (long b = 0; b < blocks; b++) {
 				const long i = i0 + b * BLOCK, at = i * g->k + s0 * TERMS;
-				if (g->a_bf16) rows32(a + b * part * STEP, g->a, at, g->k, i1 - i, terms, 1);
-				else rows32(a + b * part * STEP, g->a, at, g->k, i1 - i, terms, 0);
+				rows32(a + b * part * STEP, g->a, at, g->k, i1 - i, terms, g->a_bf16);
 			}
 			for (long p = p0; p < p1; p++) {
 				const long j = p * BLOCK, cols = g->n - j < BLOCK ? g->n - j : BLOCK;
@@ -137,7 +135,7 @@ INLINE void rows_of_tiles(bf16 *out, const bf16 *tiles, long panels, long r, lon
 // take_sums fills sums [·/BLOCK][·/BLOCK][BLOCK][BLOCK] with rows n0..n1 and columns k0..k1
 // of dw [·,k]; put_sums writes them back. A block of sums fills 64 consecutive cache lines,
 // while rows of dw, a power of two apart, would share a few sets.
-INLINE void take_sums(float *sums, const float *dw, long k, long n0, long n1, long k0, long k1) {
+ONE_COPY void take_sums(float *sums, const float *dw, long k, long n0, long n1, long k0, long k1) {
 	for (long n = n0; n < n1; n += BLOCK)
 		for (long c = k0; c < k1; c += BLOCK, sums += BLOCK * BLOCK)
 			for (long i = n; i < n1 && i < n + BLOCK; i++)
@@ -179,13 +177,11 @@ static void tile_matmul_dw(const struct tile_dw_args *g, long u0, long u1, int t
 					if (g->dout_tiles) {
 						rows_of_tiles(t, g->dout, (g->n + BLOCK - 1) / BLOCK, r, rows, n / BLOCK);
 						column_rows32(out, t, 0, BLOCK, rows, n1 - n, 1);
-					} else if (g->dout_bf16) column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 1);
-					else column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, 0);
+					} else column_rows32(out, g->dout, r * g->n + n, g->n, rows, n1 - n, g->dout_bf16);
 				}
 				for (long k = k0; k < k1; k += BLOCK) {
 					bf16 *out = b + ((k - k0) / BLOCK * DW_PIECES + s) * STEP;
-					if (g->x_bf16) pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, 1);
-					else pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, 0);
+					pairs32(out, g->x, r * g->k + k, g->k, rows, k1 - k, g->x_bf16);
 				}
 			}
 			float *c = sums;

@@ -26,7 +26,7 @@ static void tile_logprob(const struct tile_output_args *g, long lo, long hi, int
 		for (long r = 0; r < n; r++) {
 			float *z = logits + r * ldz;
 			cap_row(z, g->v, &g->cap);
-			const struct row_stats s = row_softmax(z, g->v, g->inv_temp, 0);
+			const struct row_stats s = row_scores(z, g->v, g->inv_temp);
 			for (long k = (r0 + r) * g->k; k < (r0 + r + 1) * g->k; k++)
 				g->logprob[k] = z[g->targets[k]] * g->inv_temp - s.lse;
 			g->entropy[r0 + r] = s.entropy;
@@ -105,8 +105,7 @@ static void tile_logprob_backward(const struct tile_output_args *g, long lo, lon
 			for (long o = 0; o < steps; o++) {
 				const long rows = n - i < BLOCK ? n - i : BLOCK, cols = g->c - o * BLOCK < BLOCK ? g->c - o * BLOCK : BLOCK;
 				const float *s = sums + (i / BLOCK * steps + o) * BLOCK * BLOCK;
-				if (g->dh_bf16) put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 1);
-				else put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, 0);
+				put(g->dh, (r0 + i) * g->c + o * BLOCK, g->c, s, rows, cols, g->dh_bf16);
 			}
 	}
 	tiles_end();

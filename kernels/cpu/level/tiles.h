@@ -1,5 +1,5 @@
 // tiles.h: the kernels of classes "cpu/bf16" and "matrix/16x25" at one instruction level, and their tables. Both
-// classes compute on the same tiles.
+// classes compute on the same tiles. What would be the same code at two levels is in the table of the one below.
 #include "tilesum.h"
 #include "tilematmul.h"
 #include "tileswiglu.h"
@@ -84,19 +84,22 @@ const struct tile_kernels TILES = {
 	.embed_packed = (kernel)tile_embed,
 	.matmul = (kernel)tile_matmul,
 	.matmul_dw = (kernel)tile_matmul_dw,
-	.matmul_dbias = (kernel)tile_matmul_dbias,
 	.matmul_swiglu = (kernel)tile_matmul_swiglu,
 	.matmul_dx_swiglu = (kernel)tile_matmul_dx_swiglu,
 	.attention = (kernel)tile_attention,
 	.attention_backward = (kernel)tile_attention_backward,
-	.paged_attention = (kernel)tile_paged_attention,
-	.logits = (kernel)tile_scaled_logits,
 	.logprob = (kernel)tile_logprob,
 	.logprob_backward = (kernel)tile_logprob_backward,
-	.sample = (kernel)tile_sample,
+#if !defined(LEVEL_AMX)
+	.paged_attention = (kernel)tile_paged_attention,
+#endif
 #if defined(LEVEL_BF16)
 	.peak = (kernel)tile_peak,
 	.peak_flops = PEAK_STEP,
+#else
+	.matmul_dbias = (kernel)tile_matmul_dbias,
+	.logits = (kernel)tile_scaled_logits,
+	.sample = (kernel)tile_sample,
 #endif
 };
 

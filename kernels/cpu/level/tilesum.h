@@ -491,8 +491,8 @@ INLINE void pairs16x2(bf16 *out, const void *x, long at, long ld_, long terms, c
 #endif
 }
 
-// rows32 fills the steps of a block of rows (at most 32): tiles [steps][2].
-INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
+// rows32_of fills the steps of a block of rows (at most 32): tiles [steps][2].
+INLINE void rows32_of(bf16 *out, const void *x, long at, long ld_, long rows, long terms, const int h) {
 #if defined(LEVEL_AVX512)
 	if (rows >= BLOCK && terms % TERMS == 0) { // row by row, in memory order
 		for (long r = 0; r < BLOCK; r++) {
@@ -508,9 +508,9 @@ INLINE void rows32(bf16 *out, const void *x, long at, long ld_, long rows, long 
 	}
 }
 
-// cols32 fills the steps of a block of columns (at most 32) whose terms run along the
+// cols32_of fills the steps of a block of columns (at most 32) whose terms run along the
 // rows of x: row j of x is column j.
-INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long terms, const int h) {
+INLINE void cols32_of(bf16 *out, const void *x, long at, long ld_, long cols, long terms, const int h) {
 	bf16 t[TILE_LEN] __attribute__((aligned(64)));
 	for (long k = 0; k < terms; k += TERMS, out += STEP)
 		for (int half = 0; half < 2 && half * TILE < cols; half++) {
@@ -519,8 +519,8 @@ INLINE void cols32(bf16 *out, const void *x, long at, long ld_, long cols, long 
 		}
 }
 
-// pairs32 fills the steps of a block of columns whose terms are the rows of x.
-INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
+// pairs32_of fills the steps of a block of columns whose terms are the rows of x.
+INLINE void pairs32_of(bf16 *out, const void *x, long at, long ld_, long terms, long cols, const int h) {
 	for (long k = 0; k < terms; k += TERMS, out += STEP) {
 		if (cols >= BLOCK) {
 			pairs16x2(out, x, at + k * ld_, ld_, terms - k, h, NO_COLUMN_TERM);
@@ -531,9 +531,9 @@ INLINE void pairs32(bf16 *out, const void *x, long at, long ld_, long terms, lon
 	}
 }
 
-// column_rows32 fills one step of a block of rows whose terms are the rows of x: row
+// column_rows32_of fills one step of a block of rows whose terms are the rows of x: row
 // i of the block is column i of x.
-INLINE void column_rows32(bf16 *out, const void *x, long at, long ld_, long terms, long rows, const int h) {
+INLINE void column_rows32_of(bf16 *out, const void *x, long at, long ld_, long terms, long rows, const int h) {
 	bf16 t[STEP] __attribute__((aligned(64)));
 	if (rows >= BLOCK) {
 		pairs16x2(t, x, at, ld_, terms, h, NO_ROW_TERM);
@@ -546,5 +546,13 @@ INLINE void column_rows32(bf16 *out, const void *x, long at, long ld_, long term
 		transpose_pairs(out + half * TILE_LEN, t);
 	}
 }
+
+// ONCE_EACH compiles f_of for float32 and for BF16 once. Blocks are large: a call is nothing to them.
+#define ONCE_EACH(f)                                                                        \
+	ONE_COPY void f(bf16 *out, const void *x, long at, long ld_, long n, long m, int h) { \
+		if (h) f##_of(out, x, at, ld_, n, m, 1);                                            \
+		else f##_of(out, x, at, ld_, n, m, 0);                                              \
+	}
+ONCE_EACH(rows32) ONCE_EACH(cols32) ONCE_EACH(pairs32) ONCE_EACH(column_rows32)
 
 INLINE long steps_of(long terms) { return (terms + TERMS - 1) / TERMS; }

@@ -2,7 +2,7 @@
 
 // put_tile_swiglu sets columns j0..j0+n of act, and of gate_up unless it is null, in rows
 // i0..i0+m, from sums ld apart. It computes act from gates and ups rounded as in gate_up.
-INLINE void put_tile_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_) {
+ONE_COPY void put_tile_swiglu(const struct swiglu_args *g, long i0, long m, long j0, long n, const float *gates, const float *ups, long ld_) {
 	for (long i = 0; i < m; i++)
 		for (long j = 0; j < n; j += LANES) {
 			const int some = lanes_left(n - j);
@@ -16,10 +16,7 @@ INLINE void put_tile_swiglu(const struct swiglu_args *g, long i0, long m, long j
 // swiglu_rows fills the tiles of rows i0..i1 of x.
 INLINE void swiglu_rows(bf16 *a, const struct swiglu_args *g, long i0, long i1) {
 	const long steps = steps_of(g->k);
-	for (long i = i0; i < i1; i += BLOCK, a += steps * STEP) {
-		if (g->x_bf16) rows32(a, g->x, i * g->k, g->k, i1 - i, g->k, 1);
-		else rows32(a, g->x, i * g->k, g->k, i1 - i, g->k, 0);
-	}
+	for (long i = i0; i < i1; i += BLOCK, a += steps * STEP) rows32(a, g->x, i * g->k, g->k, i1 - i, g->k, g->x_bf16);
 }
 
 // tile_matmul_swiglu computes unit u of act [m,f], and of gate_up [m,2f] unless it is null. A unit

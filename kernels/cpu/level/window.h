@@ -1,6 +1,6 @@
-// window.h: the inner loops of attention with a window, on strips with no more rows than the
-// window, so that all rows of a tile take part in some step. Only the triangles at both ends
-// branch. Without a window attention uses tile.h's loops.
+// window.h: the inner loops of attention whose rows see different keys, because they are causal or
+// have a window, on strips with no more rows than the window, so that all rows of a tile take
+// part in some step. Only the triangles at both ends branch.
 
 // first_seen returns the first position that position i sees.
 INLINE long first_seen(long i, long window) { return i < window ? 0 : i + 1 - window; }
@@ -40,6 +40,7 @@ INLINE void window_tile(const int mr, const float *a, long panel, const float *b
 	for (int begun = mr - lead; begun < mr; begun++, NEXT) ADD_TERM(0, begun - 1, NR, 0);
 	for (long k = to - from - lead, n; k > 0; k -= n) {
 		n = NR - t % NR < k ? NR - t % NR : k;
+#pragma GCC unroll 2
 		for (long s = 0; s < n; s++, a++, b += NR) ADD_TERM(0, mr - 1, NR, 0);
 		t += n;
 		if (t % NR == 0) a += panel - NR;
@@ -56,8 +57,9 @@ INLINE void window_tile(const int mr, const float *a, long panel, const float *b
 			v_store(c + i * ldc + j * LANES, scale ? v_mul(acc[i][j], v_set1(scale[i])) : acc[i][j]);
 }
 
-// window_columns is columns_tile with `more` steps after the k: first for the rows from `ended`,
-// then for one row fewer at each step.
+// window_columns: the tile's rows are adjacent columns of a panel, and the chain runs down k of the
+// panel's rows. With causal, row i of the tile starts at step i. Then `more` steps follow: first
+// for the rows from `ended`, then for one row fewer at each step.
 INLINE void window_columns(const int mr, const float *a, const float *b, float *c, long ldc, long k, enum tile_init init,
 	int causal, int ended, long more) {
 	const int nv = NV;

@@ -60,7 +60,7 @@ INLINE void xielu_rows(const struct xielu_args *a, long u0, long u1, const int h
 	}
 }
 
-static void xielu(const struct xielu_args *a, long u0, long u1, int tid) {
+VECTORISED static void xielu(const struct xielu_args *a, long u0, long u1, int tid) {
 	(void)tid;
 	if (a->bf16) xielu_rows(a, u0, u1, 1);
 	else xielu_rows(a, u0, u1, 0);
@@ -87,7 +87,7 @@ INLINE void xielu_back_rows(const struct xielu_args *a, long lo, long hi, const 
 	}
 }
 
-static void xielu_backward(const struct xielu_args *a, long lo, long hi, int tid) {
+VECTORISED static void xielu_backward(const struct xielu_args *a, long lo, long hi, int tid) {
 	(void)tid;
 	if (a->bf16) xielu_back_rows(a, lo, hi, 1);
 	else xielu_back_rows(a, lo, hi, 0);
