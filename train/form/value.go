@@ -81,26 +81,6 @@ func nextValue(d *json.Decoder) (any, error) {
 	return t, nil
 }
 
-// typeOf returns the JSON schema type of a value; whole numbers are integers.
-func typeOf(v any) string {
-	switch v := v.(type) {
-	case object:
-		return "object"
-	case []any:
-		return "array"
-	case string:
-		return "string"
-	case bool:
-		return "boolean"
-	case json.Number:
-		if x, ok := rat(v); ok && x.IsInt() {
-			return "integer"
-		}
-		return "number"
-	}
-	return "null"
-}
-
 // valueOf stands for one JSON value.
 func (x *jsonRules) valueOf(v any) expr {
 	bracketed := func(open, end string, items []expr) expr {
