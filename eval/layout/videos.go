@@ -274,7 +274,7 @@ func carried(v any) error {
 	return nil
 }
 
-// FilmPart returns a video as a part of content that FilmOf reads: its frames, data: URLs, or that of one GIF
+// FilmPart returns a video as a part of content that FilmOf reads: its frames as data: URLs, or one GIF
 // animation.
 func FilmPart(urls []string, gif bool, rate float64, sampled bool) json.RawMessage {
 	if gif {

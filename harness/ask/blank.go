@@ -16,7 +16,7 @@ func cutBlank(question string) (before, after string) {
 	return before, strings.TrimSpace(strings.TrimLeft(after, blank))
 }
 
-// checkBlank returns what is wrong with the blank of a question with options; nil if nothing is.
+// checkBlank returns an error for a question with options whose blank cannot be filled.
 func checkBlank(p *rollout.Problem) error {
 	_, after := cutBlank(p.Choice.Question)
 	switch {

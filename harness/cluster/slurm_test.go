@@ -203,7 +203,7 @@ func TestFateOfBusySlurm(t *testing.T) {
 	}
 }
 
-// The number of a job is in the last line, before the name of a cluster; anything else is no number.
+// The number of a job is in the last line, before the name of a cluster; other texts have none.
 func TestJobNumber(t *testing.T) {
 	for out, want := range map[string]string{"77\n": "77", "77;east\n": "77", "Welcome to east\n\n78\n": "78", "": "", "\n": "",
 		"Submitted batch job 77\n": "", "77\nbye\n": "", ";east\n": ""} {

@@ -65,7 +65,7 @@ type Data struct {
 	ImageMinPixels int    `key:"image_min_pixels"`
 	ImageMaxPixels int    `key:"image_max_pixels"`
 	VideoKey       string `key:"video_key"` // None or a column; Task.Kind reads files
-	// What is read of videos; 0: as the model's folder says.
+	// How videos are read; 0: as the model's folder says.
 	VideoFPS       float64 `key:"video_fps"`
 	VideoMaxFrames int     `key:"video_max_frames"`
 	VideoMaxPixels int     `key:"video_max_pixels"`

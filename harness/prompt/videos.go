@@ -108,7 +108,7 @@ func (p *Prompter) timed(images []rollout.Picture, text string) (string, error) 
 	return b.String(), nil
 }
 
-// between returns how many tokens stand between the first and the last token of a video, besides those of its parts.
+// between returns how many tokens stand between a video's first token and its last, without the tokens of its parts.
 func (p *Prompter) between(x VideoParts) (n int, err error) {
 	v := p.images.Video
 	if !v.Timed {

@@ -43,7 +43,7 @@ func (l *lab) ranked(p *plan.Run, kind config.Stage) rankedRun {
 		in[x.Role] = x.Digest
 	}
 	if val, ok := l.outputs(res.Run.ID)["prepare[]/"+config.RoleVal]; ok && kind == config.Train {
-		in[config.RoleVal] = val // which is no part of what the stage is
+		in[config.RoleVal] = val // which does not change the stage's key
 	}
 	i := slices.IndexFunc(p.Stages, func(s plan.Stage) bool { return s.Kind == kind })
 	return rankedRun{l: l, p: p, kind: kind, root: p.Stages[i].Root, sid: row.SID, in: in}
