@@ -71,7 +71,7 @@ func TestRunResultsForPrograms(t *testing.T) {
 	if err != nil || got.code != 0 || got.stderr != "" {
 		t.Fatalf("%v: %+v", err, got)
 	}
-	want := "run name algo seed status steps pass@1 pass@4 distinct_correct start_pass@1 executed cached"
+	want := "run name algo seed status steps pass@1 pass@4 distinct_correct start_pass@1 executed cached also_named"
 	if head := strings.Join(rows[0], " "); head != want {
 		t.Errorf("fields %q, want %q", head, want)
 	}

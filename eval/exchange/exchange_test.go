@@ -183,7 +183,7 @@ func TestReadRefuses(t *testing.T) {
 		{"unknown", `{"a":1}`, ":1: unknown response format with the fields a"},
 		{"results of the harness", `{"results":{"gsm8k":{"exact_match,none":0.5}},"config":{}}`, "scores but no responses"},
 		{"likelihoods", `{"doc_id":0,"doc":{},"target":"1","resps":[[[-1.5,false]]]}`, `:1: field "resps": not a text: tasks that compare likelihoods`},
-		{"no text", `{"id":1,"gold":"2","response":{"a":1}}`, `:1: field "response": item 1 is an object`},
+		{"no text", `{"id":1,"gold":"2","response":{"a":1}}`, `:1: field "response": an object, not a text`},
 		{"second line", `{"id":1,"gold":"2","response":"a"}` + "\n" + `{"id":1,"gold":"2"}`, `:2: field "responses": missing`},
 		{"gold_index", `{"doc":{"query":"P","choices":["7"],"gold_index":3},"model_response":{"text":["a"]}}`, `field "doc.gold_index": 3, of 1 choices`},
 		{"graded_list", `[{"question_id":"a","output_list":["x"],"graded_list":[true,true]}]`, `item 1: field "graded_list"`},

@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"exp/harness/dataset"
 	"exp/harness/openai"
 	"exp/train/form"
 	"exp/train/program"
@@ -74,6 +73,10 @@ type Images interface {
 	// Shown returns the image that a token belongs to, and whether a program brought it, not a problem; ok is false
 	// for a token of text.
 	Shown(id int32) (im rollout.ShownImage, brought, ok bool)
+	// Film returns the file of the video that a part of content brings, which Take takes.
+	Film(part json.RawMessage) ([]byte, error)
+	// FilmPart returns the file of a problem's video as a part of content.
+	FilmPart(encoded []byte) (json.RawMessage, error)
 }
 
 // ImageError says why the policy cannot read an image; the same file always has it.
@@ -249,7 +252,7 @@ func (a *Agent) messagesOf(p *rollout.Problem) ([]rollout.Message, error) {
 	if len(p.Images) == 0 || a.o.Images == nil {
 		return p.Messages, nil
 	}
-	return openai.WithImages(p.Messages, p.Images, a.o.Images.File, dataset.FilmPart)
+	return openai.WithImages(p.Messages, p.Images, a.o.Images.File, a.o.Images.FilmPart)
 }
 
 // bodyLimit bounds the bytes of a request.

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"exp/harness/dataset"
 	"exp/harness/openai"
 	"exp/train/rollout"
 	"exp/train/toolcall"
@@ -130,7 +129,7 @@ func (x *episode) images() *openai.Images {
 	if x.a.o.Images == nil {
 		return nil
 	}
-	return &openai.Images{Take: x.take, Film: dataset.PictureFiles().FilmOf}
+	return &openai.Images{Take: x.take, Film: x.a.o.Images.Film}
 }
 
 // take returns the image of a file that a request shows.

@@ -216,3 +216,9 @@ func TestTaskWithImages(t *testing.T) {
 		t.Errorf("a lost image: %v", err)
 	}
 }
+
+func (s *shelf) Film(part json.RawMessage) ([]byte, error) {
+	return dataset.PictureFiles().FilmOf(part)
+}
+
+func (s *shelf) FilmPart(encoded []byte) (json.RawMessage, error) { return dataset.FilmPart(encoded) }

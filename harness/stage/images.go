@@ -33,6 +33,7 @@ const OwnTowers = 4
 // gallery gives models the images of a stage's problems, and those that agents bring. Problems' images have their ids
 // before any episode is played, so no agent changes them.
 type gallery struct {
+	films
 	*vision.Gallery
 	tower *vision.Tower  // of all models that have no adapters on it; nil: each has its own
 	base  *vision.Tower  // of a run that trains the tower: as the stage found it, with which models share weights
@@ -254,7 +255,10 @@ func (g *gallery) File(pic rollout.Picture) ([]byte, error) {
 }
 
 // noImages are the images of a run in which another model than the policy reads prompts, and text alone.
-type noImages struct{ key, what string }
+type noImages struct {
+	films
+	key, what string
+}
 
 func (x noImages) Take([]byte) (pic rollout.Picture, err error) {
 	return pic, &agent.ImageError{Err: fmt.Errorf("%s (%s) reads text alone", x.what, x.key)}
@@ -269,7 +273,7 @@ func (x noImages) Shown(int32) (im rollout.ShownImage, brought, ok bool) { retur
 // askedImages returns the images that agents may show; nil if the model reads text alone.
 func (e *Env) askedImages() agent.Images {
 	if key, what := readsText(e.run()); key != "" && ReadsImages(e.run()) {
-		return noImages{key, what}
+		return noImages{key: key, what: what}
 	}
 	if g, ok := e.images.(*gallery); ok {
 		return g
@@ -524,3 +528,12 @@ func videosDigest(c *config.Run, tower ident.Digest) (d ident.Digest, err error)
 	}
 	return ident.Hash("exp/vision/videos/1", map[string]any{"tower": tower, "settings": string(text)})
 }
+
+// films are the methods of agent.Images for videos.
+type films struct{}
+
+// Film implements agent.Images.
+func (films) Film(part json.RawMessage) ([]byte, error) { return dataset.PictureFiles().FilmOf(part) }
+
+// FilmPart implements agent.Images.
+func (films) FilmPart(encoded []byte) (json.RawMessage, error) { return dataset.FilmPart(encoded) }
