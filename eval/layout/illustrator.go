@@ -186,22 +186,14 @@ func (x *illustrator) nextFilm() error {
 }
 
 // play adds a video.
-func (x *illustrator) play(v any, where string) error {
-	encoded, err := x.film(v, filepath.Dir(x.row.Path))
-	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	pic, err := x.Take(encoded)
-	if err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	x.list = append(x.list, pic)
-	return nil
-}
+func (x *illustrator) play(v any, where string) error { return x.add(x.film, v, where) }
 
 // take adds an image.
-func (x *illustrator) take(v any, where string) error {
-	encoded, err := x.encoded(v, filepath.Dir(x.row.Path))
+func (x *illustrator) take(v any, where string) error { return x.add(x.encoded, v, where) }
+
+// add adds what read makes of a value; paths there begin in the folder of the row's file.
+func (x *illustrator) add(read func(v any, dir string) ([]byte, error), v any, where string) error {
+	encoded, err := read(v, filepath.Dir(x.row.Path))
 	if err != nil {
 		return fmt.Errorf("%s: %w", where, err)
 	}

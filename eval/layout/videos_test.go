@@ -140,7 +140,7 @@ func TestVideoErrors(t *testing.T) {
 	}
 }
 
-// A part that brings a video as clients send it is read, and only what it brings itself; a video becomes such a part.
+// FilmOf reads parts with videos as clients send them, from what they bring alone, and FilmPart writes such parts.
 func TestCarriedVideos(t *testing.T) {
 	x, a := filmed(""), "data:image/png;base64,"+base64.StdEncoding.EncodeToString(pngOf(t, 3, 10))
 	gif := "data:image/gif;base64," + base64.StdEncoding.EncodeToString([]byte("GIF89a"))

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// headBytes is how much of a file tells what it is.
+// headBytes is how many bytes foreign needs of a file.
 const headBytes = 64
 
 // foreign returns an error that says what a file of another kind is, and what to do; nil if its first bytes may be

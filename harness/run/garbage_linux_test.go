@@ -27,8 +27,8 @@ func TestRoomTakesNoMemory(t *testing.T) {
 	}
 	restore()
 
-	// A later run takes it again, so that it needs no collection, but gives back what is worth it. One with a room of
-	// another size, or with none, does not.
+	// A later run with a room of the same size takes it over and collects only when there is much to free. With a
+	// room of another size, or after a run without one, it collects first.
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	collections := func(bytes int64) uint32 {
 		var before, after runtime.MemStats

@@ -54,8 +54,8 @@ func TestCrewOfRanks(t *testing.T) {
 	}
 }
 
-// Who scores by which reward among five ranks, of which two or none only sample, and what holds a reward model; judges
-// keep the limits of the configuration together, also with the first rank, which validates.
+// Five ranks, where two or none only sample: which ranks score by which reward, and which hold a reward model. Together
+// the judges keep the limits of the configuration, also with the first rank, which validates.
 func TestCrewScores(t *testing.T) {
 	for _, tt := range []struct {
 		kind                        string

@@ -188,7 +188,7 @@ func (e *Env) warnOptions(s *openedSuite) {
 	n := 0
 	for i := range s.problems {
 		p := &s.problems[i]
-		if a, b, equal := p.Choice.Equal(); equal && s.asking.Likelihood == eval.ByOption {
+		if a, b, equal := p.Choice.Equal(); equal && s.asking.Likelihood != eval.ByLetter {
 			if n++; len(ids) < shownGolds {
 				ids = append(ids, fmt.Sprintf("%s (%s and %s)", p.ID, rollout.Letter(a), rollout.Letter(b)))
 			}
@@ -245,8 +245,10 @@ func (e *Env) checkAsked(prompts *prompt.Prompter, s Suite, problems []rollout.P
 		for _, text := range texts {
 			longest = max(longest, len(text)+2)
 		}
-		for _, text := range problems[i].Choice.Options {
-			longest = max(longest, len(text)+len(texts[0])+2) // in a blank
+		for k, text := range problems[i].Choice.Options {
+			if a.Likelihood == eval.ByBlank {
+				longest = max(longest, len(text)+len(texts[k])+2)
+			}
 		}
 		if len(ids)+longest <= arch.MaxPositions {
 			continue

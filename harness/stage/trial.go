@@ -58,8 +58,8 @@ func TryReward(ctx context.Context, e *Env, in Inputs) error {
 	return t.run(ctx, &r.Reward, func(own *Env) (int, string, error) { return own.tryRows(ctx, problems) })
 }
 
-// TryScorer scores a completion of the first problem of an evaluation, of which problems has the run's own, by what
-// scores the final evaluation. A scorer that cannot do that ends the run before it samples, as a *TrialError.
+// TryScorer tries the scorer of the final evaluation on the first problem of label; problems finds the run's own
+// problems by their role. A scorer that fails ends the run before it samples, as a *TrialError.
 func TryScorer(ctx context.Context, e *Env, label string, problems func(role string) (ident.Digest, bool)) error {
 	s := e.run().Eval.Final.Scorer
 	if !s.Used() || s.Trained() { // it is still to be trained

@@ -210,7 +210,7 @@ func portableTables() tables {
 	}
 }
 
-// complete returns a table of C pointers and numbers with those of the first of tables that has each. T is its type.
+// complete returns a table of C pointers and numbers, of type T. Each word comes from the first table that has it.
 func complete[T any](list []unsafe.Pointer) *T {
 	t := *(*T)(list[0])
 	const word = unsafe.Sizeof(uintptr(0))

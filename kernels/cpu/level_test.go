@@ -51,7 +51,7 @@ func TestOpenLevel(t *testing.T) {
 	}
 }
 
-// What a level's table leaves out, the next ones have; what it has stays.
+// complete fills gaps of the first table from the next ones, and keeps what the first one has.
 func TestComplete(t *testing.T) {
 	type table struct{ a, b, c, none uintptr }
 	best, next, last := table{a: 1}, table{a: 2, b: 2}, table{a: 3, b: 3, c: 3}

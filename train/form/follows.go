@@ -11,7 +11,7 @@ import (
 )
 
 // follows reports whether a value follows all parts, by the words of draft 2020-12, except that oneOf is anyOf. deep
-// counts what it is within.
+// counts the calls around this one.
 func (x *schemaReader) follows(v any, deep int, parts ...part) (bool, error) {
 	const deepest = 1000
 	if deep > deepest {

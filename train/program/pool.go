@@ -181,6 +181,17 @@ func (p *Pool) running(s *slot) (*exchange, error) {
 	return x, nil
 }
 
+// Times returns "once", "twice", "3 times".
+func Times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 // restarted counts a process that was started instead of another, and tells it for the 1st, 2nd, 4th, 8th … one. why
 // is nil if nothing was wrong with that one.
 func (p *Pool) restarted(why error) {
@@ -191,11 +202,7 @@ func (p *Pool) restarted(why error) {
 	defer p.mu.Unlock()
 	p.again++
 	if n := p.again; n&(n-1) == 0 && p.o.Log != nil {
-		times := "once"
-		if n > 1 {
-			times = fmt.Sprintf("%d times", n)
-		}
-		p.o.Log(fmt.Sprintf("started again %s; the last time %v", times, why))
+		p.o.Log(fmt.Sprintf("started again %s; the last time %v", Times(n), why))
 	}
 }
 

@@ -487,7 +487,7 @@ func TestRestarts(t *testing.T) {
 		t.Error(err)
 	}
 	const died, told = "no life left", "the last time it ended (exit status 3) before it answered"
-	want := []string{died, "started again once; " + told, died, "started again 2 times; " + told, died,
+	want := []string{died, "started again once; " + told, died, "started again twice; " + told, died,
 		"started again 4 times; the last time it gave no answer within 200ms (a.limit)"}
 	if !slices.Equal(l.log, want) {
 		t.Errorf("log %q, want %q", l.log, want)
@@ -604,5 +604,13 @@ func TestWaiting(t *testing.T) {
 	}
 	if got, want := x.waiting(), "4 calls are open, with ids 2, 9, 10, 100"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	for n, want := range map[int]string{1: "once", 2: "twice", 4: "4 times"} {
+		if got := Times(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
 	}
 }

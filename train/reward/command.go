@@ -212,21 +212,10 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	s.said = append(s.said, s.processes[k].TakeLog()...)
 	s.processes[k] = nil
 	if s.restarts++; s.restarts > s.opt.Restarts {
-		return s.broken(fmt.Errorf("it failed %s in one step; the last failure: %w", times(s.restarts), failure),
+		return s.broken(fmt.Errorf("it failed %s in one step; the last failure: %w", program.Times(s.restarts), failure),
 			"run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts set its limits")
 	}
 	return nil
-}
-
-// times returns "once", "twice", "3 times".
-func times(n int) string {
-	switch n {
-	case 1:
-		return "once"
-	case 2:
-		return "twice"
-	}
-	return fmt.Sprintf("%d times", n)
 }
 
 func (c *Command) broken(err error, help string) error {

@@ -380,11 +380,3 @@ func TestCommandVerdicts(t *testing.T) {
 		}
 	}
 }
-
-func TestTimes(t *testing.T) {
-	for n, want := range map[int]string{1: "once", 2: "twice", 4: "4 times"} {
-		if got := times(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}

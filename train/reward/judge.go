@@ -237,7 +237,7 @@ func (j *Judge) judge(ctx context.Context, body []byte) (Score, error) {
 			return Score{}, err
 		}
 	}
-	return Score{Reason: fmt.Sprintf("the judge: asked %s; the last failure: %s", times(j.opt.Retries+1),
+	return Score{Reason: fmt.Sprintf("the judge: asked %s; the last failure: %s", program.Times(j.opt.Retries+1),
 		j.clean(why.Error()))}, nil
 }
 

@@ -66,7 +66,8 @@ INLINE void load_columns(vf bv[NV], const void *b, const int nv, const int half)
 // columns; b is one panel, BF16 with half. next is memory needed soon, which
 // the tile prefetches to the second-level cache: if steady, ask bytes at each step, in one
 // stream per line of a panel's row, k lines apart; else ask lines every ASK_STEPS steps.
-// steady is no constant: one more test in two steps costs nothing, another copy of all loops compiling.
+// steady is an argument, not a constant: a test every two steps costs nothing, but a second copy of the loops
+// costs compile time.
 #define ASK_STEPS 8
 #define LINE 64
 INLINE void rows_tile(const int mr, const int nv, const int half, const float *a, long panel, const void *columns, float *c, long ldc, long k,
