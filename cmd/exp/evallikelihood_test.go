@@ -94,16 +94,23 @@ func TestEvalLikelihood(t *testing.T) {
 	}
 
 	file("blanks.jsonl", `{"sentence":"It _ was.","option1":"is","option2":"were","answer":"2"}`,
-		`{"sentence":"The _ and more.","option1":"sea","option2":"sand","answer":"1"}`)
+		`{"sentence":"The _ and more.","option1":"sea","option2":"sand","answer":"1"}`,
+		`{"sentence":"An _ ends.","option1":"air","option2":"air","answer":"1"}`)
 	blanks := filepath.Join(dir, "blanks.jsonl")
 	filled := eval("--suite", blanks, "--likelihood", "blank", "--shots", "1", "--shots-suite", "blanks")
-	if got := metrics(filled); got != "pass@1 not_graded option_prob option_brier" {
-		t.Errorf("blanks: %s", got)
+	if got := metrics(filled); got != "pass@1 not_graded option_prob option_brier" ||
+		!strings.Contains(filled.stderr, "blanks: 1 of 3 problems have two options with the same text") {
+		t.Errorf("blanks: %s\n%s", got, filled.stderr)
 	}
 	shown = run("samples", "@last", "--suite", "blanks", "-n", "1", "-o", "jsonl")
 	if !strings.Contains(shown.stdout, `"prompt":"The sea and more.\n\nIt "`) || !strings.Contains(shown.stdout, `"reason":"A -`) ||
 		!strings.Contains(shown.stdout, ` was."`) {
 		t.Errorf("%s%s", shown.stdout, shown.stderr)
+	}
+	_, reason, _ := strings.Cut(shown.stdout, `"reason":"A `)
+	reason, _, _ = strings.Cut(reason, `"`)
+	if one, two, ok := strings.Cut(reason, ", B "); !ok || one == two { // each option has its own prompt
+		t.Errorf("reason %q", reason)
 	}
 	if e := run("verify", "@last"); e.code != 0 {
 		t.Errorf("%d\n%s%s", e.code, e.stdout, e.stderr)

@@ -128,9 +128,26 @@ func TestKeptChoice(t *testing.T) {
 	if problems[1].Choice != nil {
 		t.Errorf("%+v", problems[1])
 	}
-	const foreign = `{"id":"a","prompt":"P?","answer":"B","multiple_choice":{"options":["x"],"right":0}}` + "\n"
-	if _, _, err := Problems(rows.Read(file(t, foreign)), nil, nil); err == nil || !strings.Contains(err.Error(), "rename the column") {
-		t.Errorf("a column of the same name: %v", err)
+	for _, foreign := range []string{`{"options":["x"],"right":0}`, `{"options":["x","y"],"right":1,"also":[0]}`,
+		`{"options":["x","y"],"right":0,"also":[2]}`} {
+		row := `{"id":"a","prompt":"P?","answer":"B","multiple_choice":` + foreign + "}\n"
+		if _, _, err := Problems(rows.Read(file(t, row)), nil, nil); err == nil || !strings.Contains(err.Error(), "rename the column") {
+			t.Errorf("a column of the same name: %v", err)
+		}
+	}
+	const several = `{"id":"a","prompt":"P?","answer":"A","multiple_choice":{"options":["x","y","z"],"right":0,"also":[2]}}` + "\n"
+	if problems, _, err := Problems(rows.Read(file(t, several)), nil, nil); err != nil || !problems[0].Choice.IsRight(2) || problems[0].Choice.IsRight(1) {
+		t.Errorf("%+v, %v", problems, err)
+	}
+}
+
+// Rows of test splits, whose answers nobody published, are left out.
+func TestWithheldChoices(t *testing.T) {
+	for _, row := range []string{`{"premise":"p.","question":"cause","choice1":"x","choice2":"y","label":-1}`,
+		`{"passage":"p","question":"q","idx":1,"label":-1}`, `{"sentence":"a _","option1":"x","option2":"y","answer":""}`} {
+		if problems, _, err := Problems(rows.Read(file(t, row)), nil, nil); err != nil || len(problems) > 0 {
+			t.Errorf("%s: %+v, %v", row, problems, err)
+		}
 	}
 }
 

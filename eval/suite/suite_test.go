@@ -139,6 +139,7 @@ func TestRefuses(t *testing.T) {
 		{"empty", "", "empty"},
 		{"wrong number", start + "items: 3\nlayout: {problem: story, answer: gold}\n", "house.yaml has 2 different problems; house has 3"},
 		{"unknown likelihood", start + "likelihood: options\n", `"options" is none of letter, option, blank`},
+		{"text behind a blank's problem", start + "likelihood: blank\nprompt: \"{problem} A:\"\n", "prompt: it needs {problem} at its end"},
 		{"shots of nothing", start + "shots: 3\n", "name the suite that the 3 examples come from: shots_suite"},
 		{"no shots", start + "shots_suite: other\n", "Say it: shots"},
 		{"fewer than no shots", start + "shots: -1\n", "-1 examples"},

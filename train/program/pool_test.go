@@ -213,7 +213,7 @@ func TestDeath(t *testing.T) {
 	}
 	l.close(before)
 	const again, died = "started again ", "; the last time it ended (exit status 3) while 4 calls were open"
-	if got := strings.Join(l.log, "|"); got != "no life left|"+again+"once"+died+"|no life left|"+again+"2 times"+died+"|no life left" {
+	if got := strings.Join(l.log, "|"); got != "no life left|"+again+"once"+died+"|no life left|"+again+"twice"+died+"|no life left" {
 		t.Errorf("log %q", got)
 	}
 	l = newLab(t, PoolOptions{Workers: 1, Each: 3})
