@@ -213,7 +213,8 @@ func (s *scoring) ask(ctx context.Context, k int, batch []int) error {
 	s.processes[k] = nil
 	if s.restarts++; s.restarts > s.opt.Restarts {
 		err := fmt.Errorf("it failed %s in one step; the last failure: %w", program.Times(s.restarts), failure)
-		return s.broken(err, "run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts set its limits")
+		return s.broken(err, "run it by hand on a row to see why; reward.row_limit, reward.batch and reward.restarts "+
+			"set its limits")
 	}
 	return nil
 }
