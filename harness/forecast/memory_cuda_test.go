@@ -27,13 +27,7 @@ func TestScratchOfTopTokensOnCUDA(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer be.Close()
-	alloc := func(dtype kernels.DType, n int) kernels.Buffer {
-		b, err := be.Alloc(dtype, n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
+	alloc := allocator(t, be)
 	out := kernels.Scores{LogProb: alloc(kernels.F32, R*K), Entropy: alloc(kernels.F32, R), LSE: alloc(kernels.F32, R)}
 	h, w, ids := alloc(be.Operand(), R*C), alloc(kernels.F32, V*C), alloc(kernels.I32, R*K)
 	before := be.Allocated()

@@ -22,13 +22,7 @@ func TestWideLogits(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer be.Close()
-		alloc := func(dtype kernels.DType, n int) kernels.Buffer {
-			b, err := be.Alloc(dtype, n)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
+		alloc := allocator(t, be)
 		out := kernels.Scores{LogProb: alloc(kernels.F32, R), Entropy: alloc(kernels.F32, R), LSE: alloc(kernels.F32, R)}
 		ids, h, w, u := alloc(kernels.I32, R), alloc(kernels.F32, R*C), alloc(kernels.F32, V*C), alloc(kernels.F32, R)
 		packed, packedT := be.PackedLen(V, C)
@@ -48,5 +42,17 @@ func TestWideLogits(t *testing.T) {
 		if plan := int64(x.logitBytes()); took < plan || took > plan+plan/10 {
 			t.Errorf("changed %v: %d bytes, planned %d", changed, took, plan)
 		}
+	}
+}
+
+// allocator returns what allocates buffers.
+func allocator(t *testing.T, be kernels.Backend) func(dtype kernels.DType, n int) kernels.Buffer {
+	return func(dtype kernels.DType, n int) kernels.Buffer {
+		t.Helper()
+		b, err := be.Alloc(dtype, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
 	}
 }

@@ -10,11 +10,16 @@ import (
 	"exp/train/model"
 )
 
-// ShowSuites corrects the memory of a run that only evaluates benchmarks by what their problems need: of the one that
-// needs most. Show comes after it. The run's own data, and training, may need more, so they leave the plan as it is.
+// OnlySuites reports whether a run does nothing but evaluate benchmarks. The run's own data, and training, may need
+// more memory than they.
+func OnlySuites(c *config.Run) bool {
+	return c.Data.Train.Source == config.None && len(stage.ForeignSuites(c)) == len(c.Eval.Final.Suites)
+}
+
+// ShowSuites corrects the memory of a run that does nothing else by what the problems of its benchmarks need: of the
+// benchmark that needs most. Show comes after it.
 func (e *Estimate) ShowSuites(c *config.Run, needs []stage.SuiteNeeds) {
-	own := len(stage.ForeignSuites(c)) < len(c.Eval.Final.Suites)
-	if len(needs) == 0 || own || c.Data.Train.Source != config.None {
+	if len(needs) == 0 || !OnlySuites(c) {
 		return
 	}
 	arch, err := architectureOf(c, 0)

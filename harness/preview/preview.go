@@ -115,7 +115,7 @@ func (m *Machine) Of(ctx context.Context, r *config.Resolved, seed int64) (Run, 
 		if err := stage.CheckSuites(&e); err != nil {
 			return out, err
 		}
-		if arch, err := forecast.Architecture(c); err == nil && out.Estimate != nil {
+		if arch, err := forecast.Architecture(c); err == nil && out.Estimate != nil && forecast.OnlySuites(c) {
 			out.Estimate.ShowSuites(c, stage.NeedsOfSuites(&e, arch))
 		}
 	}
