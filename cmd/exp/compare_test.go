@@ -347,7 +347,8 @@ func TestRefusalNamesExcluded(t *testing.T) {
 	e := &compare.NotComparableError{Arms: []compare.ArmResult{{Label: "flow"}, {Label: "ppo"}}, Comparability: compare.Comparability{
 		Differences: []compare.Difference{{Key: "train.steps", Class: compare.Controlled, Values: []string{"1", "2"}}},
 		Excluded:    []compare.Excluded{{Run: compare.Run{RID: "0123456789ab", Seed: 3}, Arm: 1, Reason: "stopped at step 1 of 2"}}}}
-	if text := refusalText(e, term.Layout{Width: 100}); !strings.Contains(text, "\n  not counted: run 01234567 (ppo, seed 3): stopped at step 1 of 2\n") {
+	const notCounted = "\n  not counted: run 01234567 (ppo, seed 3): stopped at step 1 of 2\n"
+	if text := refusalText(e, term.Layout{Width: 100}); !strings.Contains(text, notCounted) {
 		t.Error(text)
 	}
 }

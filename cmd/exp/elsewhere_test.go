@@ -24,6 +24,7 @@ func TestStartedElsewhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const advice = "and relative paths count from the current directory: run it from there"
 	for _, command := range []string{"resume", "verify"} {
-		run(command, "smoke").refuses(t, 2, "test.jsonl", "the run was started in "+dir+", "+advice, "eval.final.scorer.command: the script of sh: ")
+		run(command, "smoke").refuses(t, 2, "test.jsonl", "the run was started in "+dir+", "+advice,
+			"eval.final.scorer.command: the script of sh: ")
 	}
 }

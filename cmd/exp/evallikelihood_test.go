@@ -142,7 +142,8 @@ func TestPlanOfSuites(t *testing.T) {
 	writeByteModel(t, model, 160, "")
 	var rows []string
 	for i := range 40 { // prompts of 47 bytes, which share none of three pages, and options of 2 and 20
-		rows = append(rows, fmt.Sprintf(`{"question":"%02d%s","choices":["b","%s"],"answer":0}`, i, strings.Repeat("x", 45), strings.Repeat("c", 19)))
+		rows = append(rows, fmt.Sprintf(`{"question":"%02d%s","choices":["b","%s"],"answer":0}`, i,
+			strings.Repeat("x", 45), strings.Repeat("c", 19)))
 	}
 	writeRows(t, many, rows...)
 	run := func(args ...string) ended {
@@ -179,7 +180,8 @@ func TestPlanOfSuites(t *testing.T) {
 	if cache, touched := planned("--likelihood", "option"); cache != touched || cache != page*(40*(3+1+3)+1) {
 		t.Errorf("options: a cache of %v pages, of which %v are touched", cache/page, touched/page)
 	}
-	if cache, touched := planned("--n", "2", "--max-new-tokens", "8"); cache <= touched || touched != page*(40*(5+2*2)+1) { // prompts show the options
+	cache, touched := planned("--n", "2", "--max-new-tokens", "8")
+	if cache <= touched || touched != page*(40*(5+2*2)+1) { // prompts show the options
 		t.Errorf("completions: a cache of %v pages, of which %v are touched", cache/page, touched/page)
 	}
 	if cache, touched := planned("--likelihood", "option", "--set", "rollout.cache_tokens=800"); cache != touched || cache != page*50 {

@@ -122,7 +122,8 @@ func TestRunInterrupted(t *testing.T) {
 		t.Skip("this machine finished the run before the signal came")
 	}
 	command := "exp run " + smokeConfig + " --set train.steps=40 --store '" + dir + "' --threads 1"
-	got.check(t, 130, "", "stopping after the current step and saving it; Ctrl-C again stops at once", "interrupted: run ", " after ", "; saved\n  to continue: "+command+"\n")
+	got.check(t, 130, "", "stopping after the current step and saving it; Ctrl-C again stops at once",
+		"interrupted: run ", " after ", "; saved\n  to continue: "+command+"\n")
 	status := call{}.run("ls", "--store", dir, "--no-header", "-o", "csv", "--fields", "status")
 	status.check(t, 0, "interrupted\n")
 	log := call{}.run("log", "@last", "--store", dir).stdout

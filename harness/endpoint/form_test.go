@@ -121,14 +121,16 @@ func TestForcedCallsOfAllFormats(t *testing.T) {
 		defer h.Close()
 		right := 0
 		for seed := range 4 {
-			code, text := post(t, h.URL+"/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],"seed":%d,%s,"tool_choice":"required","parallel_tool_calls":false,"max_tokens":200}`, seed, tools))
+			code, text := post(t, h.URL+"/v1/chat/completions", fmt.Sprintf(`{"messages":[{"role":"user","content":"x"}],
+				"seed":%d,%s,"tool_choice":"required","parallel_tool_calls":false,"max_tokens":200}`, seed, tools))
 			var r said
 			if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 {
 				t.Fatalf("%s: %d %s", format, code, text)
 			}
 			if c := r.Choices[0]; *c.Finish != "length" {
 				right++
-				if len(c.Message.Calls) != 1 || !regexp.MustCompile(`^\{\s*"city":\s*"(Paris|7)",\s*"days":\s*[1-9]\s*\}$`).MatchString(c.Message.Calls[0].Function.Arguments) {
+				valid := regexp.MustCompile(`^\{\s*"city":\s*"(Paris|7)",\s*"days":\s*[1-9]\s*\}$`)
+				if len(c.Message.Calls) != 1 || !valid.MatchString(c.Message.Calls[0].Function.Arguments) {
 					t.Errorf("%s: %s", format, text)
 				}
 			}
@@ -138,7 +140,9 @@ func TestForcedCallsOfAllFormats(t *testing.T) {
 		}
 		code, text := post(t, h.URL+"/v1/chat/completions", `{"messages":[{"role":"user","content":"x"}],"guided_regex":"[a-c]{4}","max_tokens":200}`)
 		var r said
-		if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 || *r.Choices[0].Finish == "stop" && !regexp.MustCompile(`(^|</think>)[a-c]{4}$`).MatchString(*r.Choices[0].Message.Content) {
+		letters := regexp.MustCompile(`(^|</think>)[a-c]{4}$`)
+		if err := json.Unmarshal([]byte(text), &r); err != nil || code != 200 ||
+			*r.Choices[0].Finish == "stop" && !letters.MatchString(*r.Choices[0].Message.Content) {
 			t.Errorf("%s: %d %s", format, code, text)
 		}
 	}

@@ -45,7 +45,8 @@ func TestShowSuites(t *testing.T) {
 	}
 	one := plan()
 	one.ShowSuites(&r.Run, needs[:1])
-	if i := slices.IndexFunc(one.Memory, func(p Part) bool { return p.Name == string(kernels.CacheRoom) }); one.Memory[i] != (Part{Name: string(kernels.CacheRoom), Bytes: 320 / 16 * page}) {
+	i := slices.IndexFunc(one.Memory, func(p Part) bool { return p.Name == string(kernels.CacheRoom) })
+	if one.Memory[i] != (Part{Name: string(kernels.CacheRoom), Bytes: 320 / 16 * page}) {
 		t.Errorf("of options: %v", one.Memory)
 	}
 	// Options are drawn with changed logits, which need all of a step's logits and their exponentials.

@@ -162,7 +162,8 @@ func TestArchitectureRules(t *testing.T) {
 		{"command and kernels", "cmd/x/b.go", "package main\nimport \"exp/kernels\"", []string{"cmd/x/b.go: imports exp/kernels: commands reach it through harness"}},
 		{"command and training", "cmd/x/page/b.go", "// Package page shows.\npackage page\nimport \"exp/train/rl\"", []string{"cmd/x/page/b.go: imports exp/train/rl: commands reach it through harness"}},
 		{"module in another place", "harness/b.go", "package harness\nimport \"example.com/sql/driver\"", []string{"harness/b.go: imports example.com/sql/driver: allowed in experiments only"}},
-		{"module without a place", "harness/b_test.go", "package harness\nimport \"example.com/sqlite\"", []string{"harness/b_test.go: imports example.com/sqlite: a third-party module with no place in the table of law_test.go"}},
+		{"module without a place", "harness/b_test.go", "package harness\nimport \"example.com/sqlite\"", []string{
+			"harness/b_test.go: imports example.com/sqlite: a third-party module with no place in the table of law_test.go"}},
 		{"stale place", "experiments/store.go", "// Package experiments keeps.\npackage experiments", []string{"table: experiments does not import example.com/sql any more"}},
 		{"stale test module", "kernels/cpu/cpu_test.go", "package cpu\nimport \"exp/kernels/suite\"", []string{"table: no test imports example.com/cmp any more"}},
 		{"go-cmp in the program", "eval/b.go", "package eval\nimport \"example.com/cmp\"", []string{"eval/b.go: imports example.com/cmp: only tests may"}},
