@@ -19,7 +19,7 @@ import (
 )
 
 // validated are settings of runs that validate at steps 0, 2, 4 and 6. The shares of answers with the form are there
-// 0.375, 0.5, 0.3125 and 0.3125, and the entropies 2.47, 2.50, 2.55 and 2.53.
+// 0.375, 0.5, 0.3125 and 0.3125, and no answer is right.
 var validated = []string{"train.steps=6", "eval.online.every_steps=2", "eval.online.n=2", "checkpoint.every_steps=2"}
 
 // bestOf returns the best validation that the record of a run's training names.
@@ -48,22 +48,27 @@ func TestBestValidation(t *testing.T) {
 	for _, tt := range []struct {
 		metric string
 		step   int
-	}{{"val/format_rate", 2}, {"min:val/format_rate", 4}, {"val/length_mean", 6}, {"min:val/token_entropy", 0}} {
+		value  float64
+	}{
+		{"val/format_rate", 2, 0.5}, {"min:val/format_rate", 4, 0.3125}, {"val/length_mean", 6, 7.3125},
+		{"val/pass@1", 0, 0}, // all are equal
+	} {
 		t.Run(tt.metric, func(t *testing.T) {
 			l := startedLab(t)
 			res, _ := l.execute(l.plan(0, append([]string{"eval.online.best=" + tt.metric}, validated...)...))
 			got := l.outputs(res.Run.ID)
-			if b := l.bestOf(res.Run.ID); b == nil || b.Step != tt.step || b.Value == 0 {
-				t.Errorf("recorded as best: %+v, want step %d", b, tt.step)
+			want := stage.Best{Step: tt.step, Metric: strings.TrimPrefix(tt.metric, "min:"), Value: tt.value}
+			if b := l.bestOf(res.Run.ID); b == nil || *b != want {
+				t.Errorf("recorded as best: %+v, want %+v", b, want)
 			}
 			ends := []string{"train.steps=" + strconv.Itoa(tt.step), "name=short"}
 			short, _ := l.execute(l.plan(0, append(validated[1:len(validated):len(validated)], ends...)...))
-			want := l.outputs(short.Run.ID)["train[]/weights"]
+			weights := l.outputs(short.Run.ID)["train[]/weights"]
 			if b := l.bestOf(short.Run.ID); b != nil {
 				t.Errorf("a run that keeps its last weights recorded %+v", b)
 			}
-			if got["train[]/weights"] != want || want.IsZero() {
-				t.Errorf("weights %s, want %s of step %d", got["train[]/weights"].Short(), want.Short(), tt.step)
+			if got["train[]/weights"] != weights || weights.IsZero() {
+				t.Errorf("weights %s, want %s of step %d", got["train[]/weights"].Short(), weights.Short(), tt.step)
 			}
 			left, err := filepath.Glob(filepath.Join(l.db.RunDir(res.Run.RID), "ckpt", "train-*", "*best*"))
 			if err != nil || len(left) != 0 {
@@ -113,6 +118,26 @@ func TestBestValidationUnknown(t *testing.T) {
 	_, err := l.try(context.Background(), l.plan(0, append([]string{"eval.online.best=val/acuracy"}, validated...)...), q)
 	if err == nil || !strings.Contains(err.Error(), "no metric val/acuracy; they have val-aux/countdown/acc/std@2, ") ||
 		!strings.Contains(err.Error(), " val/pass@1,") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Weights that another program changed while the run trained are not taken for the best.
+func TestBestValidationChanged(t *testing.T) {
+	l := startedLab(t)
+	p := l.plan(0, append([]string{"eval.online.best=val/format_rate"}, validated...)...)
+	q := &quiet{progress: func(_ string, done int) {
+		if done != 6 {
+			return
+		}
+		files, err := filepath.Glob(filepath.Join(l.db.RunDir(p.RID), "ckpt", "train-*", "best.safetensors"))
+		if err != nil || len(files) != 1 {
+			t.Errorf("files %q, %v", files, err)
+			return
+		}
+		flip(t, files[0])
+	}}
+	if _, err := l.try(t.Context(), p, q); err == nil || !strings.Contains(err.Error(), "the weights of step 2, changed while the run trained") {
 		t.Errorf("error %v", err)
 	}
 }

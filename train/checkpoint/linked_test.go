@@ -92,7 +92,9 @@ func TestLinkedChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(l.Path, 100); err != nil {
+	b := readFile(t, l.Path)
+	b[len(b)-1] ^= 1
+	if err := os.WriteFile(l.Path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	d := system()
