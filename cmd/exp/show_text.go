@@ -111,7 +111,7 @@ func (p *showPage) identity() {
 			cmp.Or(s.Chain.Short(), "none yet"))},
 		cli.Fact{Name: "numerics", Text: s.Numerics + deviceText(s.Device)},
 		cli.Fact{Name: "imported", Text: foreignText(s)},
-		cli.Fact{Name: "steps", Text: p.stepsText()},
+		cli.Fact{Name: "steps", Text: p.s.StepsText()},
 		cli.Fact{Name: "time", Text: p.timeText()},
 		cli.Fact{Name: "machine", Text: p.machineText()},
 		cli.Fact{Name: "tags", Text: strings.Join(s.Tags, ", ")},
@@ -134,18 +134,6 @@ func deviceText(device string) string {
 		return ""
 	}
 	return " on " + device
-}
-
-func (p *showPage) stepsText() string {
-	s := p.s
-	text := fmt.Sprintf("%d of %d", s.Steps, s.StepsTotal)
-	if s.Steps == s.StepsTotal {
-		text = strconv.FormatInt(s.Steps, 10)
-	}
-	if s.Tokens > 0 {
-		text += ", " + quantity.Count(s.Tokens) + " tokens sampled"
-	}
-	return text
 }
 
 func (p *showPage) timeText() string {

@@ -55,6 +55,9 @@ func factOf(f harness.Metric) term.Fact {
 		return term.Fact{Name: f.Name, Text: quantity.Count(int64(f.Value)), Counts: true}
 	}
 	name := f.Name
+	if name == "best step" {
+		return term.Fact{Name: name, Text: quantity.Count(int64(f.Value))}
+	}
 	if m, _ := metric.Find(name); m.Heading != "" {
 		name = m.Heading
 	}

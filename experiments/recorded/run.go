@@ -68,6 +68,7 @@ type Run struct {
 	Stages []Stage `json:"stages,omitempty"`
 	// Selection says which training problems pass rates chose; nil if none did.
 	Selection *Selection `json:"selection,omitempty"`
+	Best      *Best      `json:"best,omitempty"` // validation that chose the weights; nil: the last ones count
 	Results   []Result   `json:"results,omitempty"`
 	// Earlier are the accuracies of earlier evaluations on the same suites under other settings.
 	Earlier       []Result        `json:"earlier,omitempty"`

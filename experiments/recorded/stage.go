@@ -56,6 +56,9 @@ func (r reader) stages() error {
 	if s, _, ok := SelectionOf(list); ok {
 		r.run.Selection = &s
 	}
+	if b, ok := BestOf(list); ok {
+		r.run.Best = &b
+	}
 	r.run.Stages = []Stage{}
 	for _, st := range list {
 		shown := Stage{

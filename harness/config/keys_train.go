@@ -193,6 +193,11 @@ func onlineKeys() []Key {
 			When: []Clause{on}, Late: true,
 			Help: "sample from the likeliest tokens of this total probability; 1 is off"},
 		minP("eval.online", []Clause{on}),
+		{Path: "eval.online.best", Kind: String, Default: is(None), When: []Clause{on}, Late: true,
+			Pattern: pattern("none or a metric of validations, such as val/pass@1 or min:val/NAME",
+				`none|(min:)?val(-core|-aux)?/[^\s]+`),
+			Help: "train's result: the weights of the validation with the highest value of this metric, such as " +
+				"val/pass@1, the earliest of equal ones, or the lowest with min: before it; none: the last weights"},
 	}, penaltyKeys("eval.online", []Clause{on})...))
 }
 

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"exp/train/rl"
@@ -442,6 +443,16 @@ type Online struct {
 	Repetition  float64 `key:"repetition_penalty"`
 	Presence    float64 `key:"presence_penalty"`
 	Frequency   float64 `key:"frequency_penalty"`
+	Best        string  `key:"best"`
+}
+
+// Chooses reports whether validations choose a run's weights. Then they are part of training's result.
+func (o Online) Chooses() bool { return o.EverySteps > 0 && o.Best != None }
+
+// BestMetric returns the metric of validations that chooses a run's weights, and whether its lowest value is best.
+func (o Online) BestMetric() (name string, least bool) {
+	name, least = strings.CutPrefix(o.Best, "min:")
+	return name, least
 }
 
 // Final is the protocol for evaluating the trained model.

@@ -197,6 +197,9 @@ func (r Run) Estimate() (Estimate, error) {
 	e.weights = 4 * int64(e.Parameters+e.Heads)
 	e.checkpoints = (12*learning + stateBytes(c, e.Sampled, e.weights)) * keptCheckpoints(c)
 	e.trained, e.initial = 4*trained, e.weights
+	if c.Eval.Online.Chooses() { // each checkpoint may hold another file of weights, and the end one more
+		e.checkpoints += 4 * trained * (keptCheckpoints(c) + 1)
+	}
 	if c.Model.Init == "pretrained" {
 		e.initial = 1 << 12 // a reference to weights outside the store
 	}

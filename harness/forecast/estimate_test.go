@@ -79,7 +79,8 @@ func TestEstimateWaiting(t *testing.T) {
 	}
 }
 
-// The disk holds the kept checkpoints, by steps or by time, and one if a run saves only when it stops.
+// The disk holds the kept checkpoints, by steps or by time, and one if a run saves only when it stops. With the best
+// validation's weights, each may hold those of another, and the last ones are a file of their own.
 func TestEstimateCheckpoints(t *testing.T) {
 	for checkpoints, want := range map[string]int64{
 		"every_steps: 2, every_minutes: 0, keep: 3": 3, "every_steps: 0, every_minutes: 15, keep: 3": 3,
@@ -91,6 +92,13 @@ func TestEstimateCheckpoints(t *testing.T) {
 		}
 		if one := 12 * int64(e.Parameters+e.Heads); e.checkpoints != want*one {
 			t.Errorf("%s: %d bytes of checkpoints, want %d of %d", checkpoints, e.checkpoints, want, one)
+		}
+		best, err := Of(recipe(t, "smoke_cpu.yaml", "checkpoint={"+checkpoints+"}", "eval.online.best=val/pass@1"), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := best.Disk - e.Disk; got != (want+1)*e.trained {
+			t.Errorf("%s: %d bytes of best weights, want %d of %d", checkpoints, got, want+1, e.trained)
 		}
 	}
 }

@@ -146,7 +146,8 @@ type made map[string]Need
 func (m made) give(p *Run, i int) {
 	for _, role := range p.Stages[i].Kind.Facts().Makes {
 		if p.makes(role) {
-			m[role] = Need{From: i, Output: role, Aside: role == stage.RoleVal || role == stage.RoleImages}
+			aside := role == stage.RoleImages || role == stage.RoleVal && !p.Config.Run.Eval.Online.Chooses()
+			m[role] = Need{From: i, Output: role, Aside: aside}
 		}
 	}
 }

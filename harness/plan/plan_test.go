@@ -81,6 +81,10 @@ func TestSID(t *testing.T) {
 	if sid(p, train, other("problems/val")) != base {
 		t.Error("the problems of the evaluation during training change the id of the train stage")
 	}
+	chosen := newPlan(t, 3, "eval.online.best=val/pass@1")
+	if sid(chosen, train, other("problems/val")) == sid(chosen, train, fake) || sid(chosen, train, fake) == base {
+		t.Error("problems that choose the weights do not change the id of the train stage, or their metric does not")
+	}
 	if sid(newPlan(t, 4), train, fake) == base {
 		t.Error("the seed does not change the id of the train stage")
 	}

@@ -33,6 +33,7 @@ type reinforcement struct {
 	trainer *train.Trainer
 	saver   *saver
 	online  *onlineEval
+	best    *bestWeights // nil: the last weights count
 	chain   ident.Digest
 	last    []rl.Metric
 	cut     int // training prompts that are too long
@@ -177,8 +178,15 @@ func (r *reinforcement) build(in Inputs, owned *closers) error {
 	if err := r.shareValidations(); err != nil {
 		return err
 	}
-	r.saver = r.Env.saver(string(config.Train), r.trainer)
+	r.save()
 	return nil
+}
+
+// save makes what saves checkpoints and, if validations choose the weights, the best ones.
+func (r *reinforcement) save() {
+	r.saver = r.Env.saver(string(config.Train), r.trainer)
+	r.best = newBestWeights(r.Env, r.saver.dir)
+	r.saver.best = r.best
 }
 
 // trainingProblems reads the problems to train on, and prepares their images and the validations'.
@@ -279,6 +287,9 @@ func (r *reinforcement) Step(s *train.Step) error {
 		}
 		measured["timing_s/testing"] = time.Since(start).Seconds()
 		s.System = append(s.System, val...)
+		if err := r.keepBest(s.Step, val); err != nil {
+			return err
+		}
 	}
 	if r.engine != nil {
 		all := r.engine.Stats()
@@ -467,15 +478,20 @@ func (r *reinforcement) checkpoint() error {
 
 // outcome stores the trained weights, auxiliary heads included.
 func (r *reinforcement) outcome() (*Outcome, error) {
-	w, err := r.putLearned(r.trainer)
+	w, err := r.weights()
 	if err != nil || !r.leads() {
 		return nil, err
 	}
 	summary := map[string]any{"steps": r.cfg.Steps, "chain": r.chain, "final": finite(r.last)}
+	facts := metrics(fact("steps", float64(r.cfg.Steps)))
+	if b := r.best.found(); b != nil {
+		summary["best"] = b
+		facts = append(facts, fact("best step", float64(b.Step)), fact(r.best.metric, b.Value))
+	}
 	if r.cut > 0 {
 		summary["truncated"] = r.cut
 	}
-	return &Outcome{Outputs: []Output{w}, Summary: summary, Facts: metrics(fact("steps", float64(r.cfg.Steps)))}, nil
+	return &Outcome{Outputs: []Output{w}, Summary: summary, Facts: facts}, nil
 }
 
 // finite returns metrics as a JSON object without values that JSON cannot hold.

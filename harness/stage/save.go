@@ -34,8 +34,9 @@ type saver struct {
 	kind string
 	dir  string
 	t    learns
-	last time.Time // of the last checkpoint, or of the start
-	at   int       // its step, or the one that the stage continues from
+	last time.Time    // of the last checkpoint, or of the start
+	at   int          // its step, or the one that the stage continues from
+	best *bestWeights // that checkpoints hold, too; may be nil
 }
 
 func (e *Env) saver(kind string, t learns) *saver {
@@ -120,6 +121,7 @@ type savedState struct {
 	Chain ident.Digest    `json:"chain"`
 	Train train.State     `json:"train"`
 	Log   json.RawMessage `json:"log,omitempty"` // a JSON string: lines gathered so far
+	Best  *Best           `json:"best,omitempty"`
 }
 
 // groupsOf returns the buffers "GROUP/NAME" in the groups of a checkpoint.
@@ -154,7 +156,7 @@ func buffersOf(list []train.NamedBuffer) (out []checkpoint.NamedBuffer) {
 
 // save writes a checkpoint of the finished steps and returns its directory.
 func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
-	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State()}
+	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State(), Best: s.best.found()}
 	defer func() { s.last, s.at = time.Now(), state.Train.Step }()
 	if log != nil {
 		text, err := json.Marshal(string(log))
@@ -169,7 +171,7 @@ func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
 	}
 	err = s.t.WithBuffers(func(list []train.NamedBuffer) error {
 		dir, err = checkpoint.Write(s.e.Backend, s.dir, checkpoint.State{Step: state.Train.Step, Extra: extra,
-			Groups: groupsOf(list)})
+			Groups: groupsOf(list), Linked: s.best.files()})
 		return err
 	})
 	return dir, err
@@ -178,7 +180,8 @@ func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
 // loaded is the checkpoint that a stage continues from.
 type loaded struct {
 	Saved
-	log json.RawMessage
+	log  json.RawMessage
+	best *Best
 }
 
 // load restores the checkpoint that Env.Start selects; ok is false without one. It skips damaged
@@ -203,7 +206,13 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 		return l, false, err
 	}
 	s.at = state.Step
-	return l, true, s.t.Restore(state)
+	if err := s.t.Restore(state); err != nil || s.best == nil {
+		return l, true, err
+	}
+	if s.e.leads() {
+		err = s.best.restore(l.best, c)
+	}
+	return l, true, ranks.Agree(g, err)
 }
 
 // find returns the checkpoint to load and the state in it; nil without one.
@@ -245,7 +254,7 @@ func (s *saver) newest(dir string, sid ident.Digest,
 		if state, err = readState(c, sid); err != nil {
 			return err
 		}
-		l = loaded{Saved{Dir: c.Dir, Step: state.Train.Step, Chain: state.Chain}, state.Log}
+		l = loaded{Saved{Dir: c.Dir, Step: state.Train.Step, Chain: state.Chain}, state.Log, state.Best}
 		if l.Chain, err = accept(l.Saved); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 		}

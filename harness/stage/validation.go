@@ -104,7 +104,10 @@ func (r *reinforcement) assist(step int) error {
 	if o := r.online; o != nil {
 		err = o.assist(context.Background(), r.validating(step))
 	}
-	return r.trainer.Meet(err)
+	if err := r.trainer.Meet(err); err != nil {
+		return err
+	}
+	return r.keepBest(step, nil)
 }
 
 // validating returns a function that tells how many completions of a validation are sampled.
@@ -140,8 +143,8 @@ func (r *reinforcement) validateStart() error {
 	if ungraded != "" {
 		r.event(validationUngraded, "step 0: %s", ungraded)
 	}
-	if len(val) == 0 {
-		return nil
+	if err := r.keepBest(0, val); err != nil || len(val) == 0 {
+		return err
 	}
 	r.progress(0, r.cfg.Steps, val...)
 	if r.Hooks.Validated == nil {
@@ -155,14 +158,14 @@ func (r *reinforcement) validateStart() error {
 }
 
 // validate returns our val/ metrics of the policy after a step, and verl's. If the grader fails it
-// returns why and no metrics: training does not need them.
+// returns why and no metrics, unless training needs them to choose its weights.
 func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, err error) {
 	if err := r.trainer.PrepareSampler(); err != nil {
 		return nil, "", err
 	}
 	list, err = r.online.measure(context.Background(), r.validating(step))
 	var failed *eval.NotGradedError
-	if errors.As(err, &failed) {
+	if errors.As(err, &failed) && r.best == nil {
 		list, ungraded, err = nil, failed.Error(), nil
 	}
 	return list, ungraded, r.trainer.Meet(err)

@@ -207,20 +207,13 @@ func (s *Server) progress(ctx context.Context, body *runBody) {
 
 func (s *Server) facts(rec *recorded.Run) []fact {
 	run := rec.Row
-	steps := strconv.FormatInt(run.Steps, 10)
-	if run.Steps != run.StepsTotal {
-		steps += " of " + strconv.FormatInt(run.StepsTotal, 10)
-	}
-	if run.Tokens > 0 {
-		steps += ", " + quantity.Count(run.Tokens) + " tokens sampled"
-	}
 	algo := run.Algo
 	if algo == config.None { // it only evaluates
 		algo = ""
 	}
 	list := []fact{
 		{Name: "algorithm", Text: algo}, {Name: "task", Text: run.Task}, {Name: "model", Text: run.Model},
-		{Name: "seed", Text: strconv.FormatInt(run.Seed, 10)}, {Name: "steps", Text: steps},
+		{Name: "seed", Text: strconv.FormatInt(run.Seed, 10)}, {Name: "steps", Text: rec.StepsText()},
 		{Name: "took", Text: tookText(s.clock(), &run)}, {Name: "made", Text: clockText(run.Created)},
 		{Name: "experiment", Text: "xid " + run.XID.Short(), Link: "/?F=" + "xid+%3D+" + run.XID.String()},
 		{Name: "numerics", Text: strings.TrimSuffix(run.Numerics+" on "+run.Device, " on ")},

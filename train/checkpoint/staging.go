@@ -21,7 +21,8 @@ type disk struct {
 	create   func(path string) (file, error)
 	syncDir  func(path string) error
 	rename   func(from, to string) error
-	exchange func(a, b string) error // swaps two directories
+	exchange func(a, b string) error     // swaps two directories
+	link     func(from, to string) error // hard
 }
 
 // file is a new file being written.
@@ -48,6 +49,7 @@ func system() disk {
 		},
 		rename:   os.Rename,
 		exchange: exchange,
+		link:     os.Link,
 	}
 }
 

@@ -16,6 +16,7 @@ type State struct {
 	Step   int             // training steps done
 	Extra  json.RawMessage // the caller's own state, small; nil for null
 	Groups []Group
+	Linked []Linked // further files, complete already
 }
 
 // Group is a set of buffers stored in one file: the weights of a model, or the moments of
@@ -57,6 +58,17 @@ func (d disk) writeState(be kernels.Backend, root string, s State) (string, erro
 		}
 		m.Files = append(m.Files, manifestFile{Name: info.Name, Bytes: info.Bytes,
 			SHA256: hex.EncodeToString(info.SHA256[:])})
+	}
+	for _, l := range s.Linked {
+		if seen[l.Name] {
+			panic("checkpoint: two groups are named " + l.Name)
+		}
+		seen[l.Name] = true
+		f, err := out.link(l)
+		if err != nil {
+			return "", err
+		}
+		m.Files = append(m.Files, f)
 	}
 	raw, err := m.render()
 	if err != nil {

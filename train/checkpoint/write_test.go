@@ -141,6 +141,7 @@ func (f *faulty) disk() disk {
 			}
 			return d.exchange(a, b)
 		},
+		link: d.link, // what cannot be linked is copied
 	}
 }
 
@@ -284,6 +285,7 @@ func TestWritePanics(t *testing.T) {
 		"group of dots":        {Groups: []Group{{Name: ".."}}},
 		"no group name":        {Groups: []Group{{}}},
 		"two groups of a name": {Groups: []Group{{Name: "x"}, {Name: "x"}}},
+		"a group and a file":   {Groups: []Group{{Name: "x"}}, Linked: []Linked{{Name: "x"}}},
 		"wrong shape":          {Groups: []Group{{Name: "x", Buffers: []NamedBuffer{{Name: "w", Shape: []int{7}, Data: b.Data}}}}},
 	}
 	for name, s := range tests {
