@@ -69,7 +69,7 @@ endef
 # Some tests wait, for programs or for time to pass, so one more runs than there are processors.
 MORE := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 # Programs of tests, unlike bin/exp, profile their memory, which takes a twentieth of the time of those that run recipes.
-RUN_TESTS = $(QUICKLY) test -p $(MORE) -exec 'env GODEBUG=memprofilerate=0 $(shell $(IN_MEMORY))' -vet=$(ANALYZERS)
+RUN_TESTS = $(QUICKLY) test -ldflags=-s -p $(MORE) -exec 'env GODEBUG=memprofilerate=0 $(shell $(IN_MEMORY))' -vet=$(ANALYZERS)
 test: build      ## every test; needs no GPU, no network once the modules are there
 	$(RUN_TESTS) -timeout 20m ./...
 	$(MAKE) -j 2 --output-sync=line cuda amx

@@ -85,14 +85,14 @@ func foldedAdapters(prefix string, on []Clause, stage Stage) []Key {
 			Help: "rank of low-rank adapters (LoRA); only they learn, on frozen weights, and are folded into them " +
 				"at the end; 0 trains all weights"},
 	})
-	return append(keys, block(append(on, positive(rank)), at(stage), []Key{
+	return append(keys, block(append(on, positive(rank)), at(stage), append([]Key{
 		{Path: prefix + ".lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
 			Help: "adapters are multiplied by alpha/rank"},
 		{Path: prefix + ".lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
 			Help: "linear layers with an adapter, as in train.lora.targets; or all"},
 		{Path: prefix + ".lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
 			Help: "dropout on the adapters' input, in updates; 0.05 is usual"},
-	})...)
+	}, shapedAdapters(prefix)...))...)
 }
 
 func preferChecks() []check {

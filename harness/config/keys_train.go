@@ -134,7 +134,7 @@ func loraKeys() []Key {
 	keys := []Key{{Path: "train.lora.rank", Kind: Int, Default: is(0), Range: between(0, 4096),
 		Stages: at(Train, Merge),
 		Help:   "rank of low-rank adapters (LoRA); only they are trained, on frozen weights; 0 trains all weights"}}
-	return append(keys, block(on, at(Train, Merge), []Key{
+	return append(append(keys, block(on, at(Train, Merge), []Key{
 		{Path: "train.lora.alpha", Kind: Float, Default: is(32.0), Range: above(0),
 			Help: "adapters are multiplied by alpha/rank"},
 		{Path: "train.lora.targets", Kind: String, List: true, Default: is([]string{AllTargets}),
@@ -145,7 +145,19 @@ func loraKeys() []Key {
 				"such as qkv, proj, fc1 and fc2; or all. Experts and their routers have none"},
 		{Path: "train.lora.dropout", Kind: Float, Default: is(0.0), Range: atLeast(0).below(1), Unit: "fraction",
 			Help: "dropout on the adapters' input, in updates"},
-	})...)
+	})...), block(on, at(Train, Merge), shapedAdapters("train"))...)
+}
+
+// shapedAdapters are the keys that say where the adapters of a block are, and how they are multiplied.
+func shapedAdapters(prefix string) []Key {
+	return []Key{
+		{Path: prefix + ".lora.exclude", Kind: String, List: true, Default: is([]string{}), Late: true,
+			Help: "linear layers that get no adapter though " + prefix +
+				".lora.targets names them, such as down_proj"},
+		{Path: prefix + ".lora.rank_stabilized", Kind: Bool, Default: is(false), Late: true,
+			Help: "adapters are multiplied by alpha/√rank (rsLoRA, arXiv:2312.03732), so that a higher rank does " +
+				"not slow learning down"},
+	}
 }
 
 func mergeKeys() []Key {

@@ -31,8 +31,9 @@ func trainingNames() []foreignName {
 		{"lora_rank", "train.lora.rank", ""},
 		{"lora_alpha", "train.lora.alpha", ""},
 		{"target_modules", "train.lora.targets", "it is called train.lora.targets here; all-linear is all"},
-		{"exclude_modules", "train.lora.targets", "train.lora.targets lists the layers with an adapter; " +
+		{"exclude_modules", "train.lora.exclude", "train.lora.exclude lists layers without an adapter; " +
 			"model.vision: frozen leaves the vision tower out"},
+		{"use_rslora", "train.lora.rank_stabilized", ""},
 		{"lora_adapter_path", "model.adapter", ""},
 		{"adapter_path", "model.adapter", ""},
 		// Algorithms.

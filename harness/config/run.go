@@ -403,7 +403,10 @@ type LoRA struct {
 	Rank    int      `key:"rank"`
 	Alpha   float64  `key:"alpha"`
 	Targets []string `key:"targets"`
+	Exclude []string `key:"exclude"`
 	Dropout float64  `key:"dropout"`
+	// RankStabilized divides Alpha by the root of the rank (rsLoRA).
+	RankStabilized bool `key:"rank_stabilized"`
 }
 
 // Merging configures how trained weights are written.

@@ -161,7 +161,7 @@ func otherShape(a *checkpoint.Adapters, want *model.Adapters) string {
 	case a.Shape.Rank != want.Rank:
 		return fmt.Sprintf("they have rank %d, train.lora.rank is %d", a.Shape.Rank, want.Rank)
 	case math.Abs(a.Shape.Scale()/want.Scale()-1) > 1e-9:
-		return fmt.Sprintf("they are multiplied by alpha/rank = %v, train.lora.alpha/rank is %v", a.Shape.Scale(),
+		return fmt.Sprintf("they are multiplied by %v, train.lora's alpha and rank make %v", a.Shape.Scale(),
 			want.Scale())
 	case len(a.Shape.Tower) > 0 && len(want.Tower) == 0:
 		return "they are on the vision tower, too, which model.vision: frozen leaves as it is"

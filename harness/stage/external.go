@@ -171,12 +171,19 @@ func checkAdapters(c *config.Run, arch model.Config, bad func(key, code, message
 	if h.Adapters == nil {
 		return
 	}
-	checkMaps(c, "train.lora.targets", h.Adapters, arch, bad)
+	checkMaps(c, "train", c.Train.LoRA, h.Adapters, arch, bad)
 }
 
 // checkMaps tells bad why a model of architecture arch cannot have adapters that a key names.
-func checkMaps(c *config.Run, key string, a *model.Adapters, arch model.Config,
+func checkMaps(c *config.Run, block string, l config.LoRA, a *model.Adapters, arch model.Config,
 	bad func(key, code, message, help string)) {
+	possible, key := append(arch.AdapterTargets(), arch.TowerTargets()...), block+".lora.targets"
+	for _, name := range l.Exclude {
+		if !slices.Contains(possible, name) {
+			bad(block+".lora.exclude", config.CodeConflict, fmt.Sprintf("the model has no linear layer %q that could "+
+				"have an adapter; there are %s", name, strings.Join(possible, ", ")), "")
+		}
+	}
 	if err := a.Validate(arch); err != nil {
 		bad(key, config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
 	} else if c.Model.TrainsTower() && arch.ReadsImages() && len(a.Tower) == 0 {
@@ -190,10 +197,14 @@ func checkMaps(c *config.Run, key string, a *model.Adapters, arch model.Config,
 func checkFoldedAdapters(c *config.Run, arch model.Config, bad func(key, code, message, help string)) {
 	for _, x := range []struct {
 		block string
+		lora  config.LoRA
 		heads model.Heads
-	}{{"reward_model", RewardModelHeads(c, arch)}, {"prefer", PreferHeads(c, arch)}} {
+	}{
+		{"reward_model", c.RewardModel.LoRA, RewardModelHeads(c, arch)},
+		{"prefer", c.Prefer.LoRA, PreferHeads(c, arch)},
+	} {
 		if x.heads.Adapters != nil {
-			checkMaps(c, x.block+".lora.targets", x.heads.Adapters, arch, bad)
+			checkMaps(c, x.block, x.lora, x.heads.Adapters, arch, bad)
 		}
 	}
 }

@@ -240,26 +240,33 @@ func RewardModelHeads(c *config.Run, arch model.Config) model.Heads {
 	return adaptedBy(c.RewardModel.LoRA, model.Heads{Score: true}, arch)
 }
 
-// adaptedBy returns h with adapters on the linear maps that targets name: the language model's and, if the vision
-// tower learns, the tower's.
+// adaptedBy returns h with adapters on the linear maps that targets name and exclude does not: the language model's
+// and, if the vision tower learns, the tower's.
 func adaptedBy(l config.LoRA, h model.Heads, arch model.Config) model.Heads {
 	if l.Rank == 0 {
 		return h
 	}
-	a := &model.Adapters{Rank: l.Rank, Alpha: l.Alpha, Dropout: l.Dropout}
+	a := &model.Adapters{Rank: l.Rank, Alpha: l.Alpha, Stabilized: l.RankStabilized, Dropout: l.Dropout}
 	h.Adapters = a
-	if slices.Contains(l.Targets, config.AllTargets) {
-		a.Targets, a.Tower = arch.AdapterTargets(), arch.TowerMaps()
-		return h
+	all, excluded := slices.Contains(l.Targets, config.AllTargets), func(target string) bool {
+		return slices.Contains(l.Exclude, target)
 	}
 	ofTower := map[string]bool{}
 	for _, t := range arch.TowerMaps() {
-		if slices.Contains(l.Targets, t.Target()) {
-			a.Tower, ofTower[t.Target()] = append(a.Tower, t), true
+		if all || slices.Contains(l.Targets, t.Target()) {
+			ofTower[t.Target()] = true
+			if !excluded(t.Target()) {
+				a.Tower = append(a.Tower, t)
+			}
 		}
 	}
+	possible := arch.AdapterTargets()
+	if all {
+		a.Targets = slices.DeleteFunc(possible, excluded)
+		return h
+	}
 	for _, target := range l.Targets {
-		if !ofTower[target] || slices.Contains(arch.AdapterTargets(), target) {
+		if (!ofTower[target] || slices.Contains(possible, target)) && !excluded(target) {
 			a.Targets = append(a.Targets, target)
 		}
 	}

@@ -88,6 +88,22 @@ func (t *verl) warmup(from, to string) {
 var layers = map[string][]string{"linear_qkv": {"q_proj", "k_proj", "v_proj"}, "linear_proj": {"o_proj"},
 	"linear_fc1": {"gate_proj", "up_proj"}, "linear_fc2": {"down_proj"}, "all-linear": {"all"}}
 
+// excluded translates exclude_modules that is a list of the language model's linear layers.
+func (t *verl) excluded() {
+	const key = policy + "exclude_modules"
+	list := listOf(t.in[key])
+	if !strings.HasPrefix(t.in[key], "[") || len(list) == 0 {
+		return
+	}
+	for _, name := range list {
+		if !slices.Contains(textLayers, name) {
+			return
+		}
+	}
+	t.putList("train.lora.exclude", list...)
+	t.used[key] = true
+}
+
 // adapters translates LoRA: the keys of FSDP's workers, or the block of Megatron's.
 func (t *verl) adapters() {
 	rank, alpha := t.number(policy+"lora_rank", 0), t.number(policy+"lora_alpha", 16)
@@ -118,6 +134,7 @@ func (t *verl) adapters() {
 		}
 	}
 	t.putList("train.lora.targets", names...)
+	t.excluded()
 	if inBlock > 0 {
 		t.putNumber("train.lora.dropout", dropout)
 	}

@@ -65,11 +65,10 @@ func (t *verl) adaptedTower(frozen bool, kind vision.Kind) {
 			left++
 		}
 	}
-	text := slices.ContainsFunc([]string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"},
-		func(name string) bool {
-			return excluded("model.language_model.layers.0.self_attn."+name) ||
-				excluded("model.language_model.layers.0.mlp."+name)
-		})
+	text := slices.ContainsFunc(textLayers, func(name string) bool {
+		return excluded("model.language_model.layers.0.self_attn."+name) ||
+			excluded("model.language_model.layers.0.mlp."+name)
+	})
 	if t.in[key] != "" && known && !text && (left == 0 || left == named) {
 		t.used[key] = true // else it is noted
 	}
@@ -80,6 +79,9 @@ func (t *verl) adaptedTower(frozen bool, kind vision.Kind) {
 	t.note("verl's adapters are on the linear maps of the vision tower, too: model.vision: trained. If no problem " +
 		"shows an image, take that key out")
 }
+
+// textLayers are the linear layers of usual language models.
+var textLayers = []string{"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
 
 // exclusion returns what PEFT's exclude_modules matches: a regular expression a whole name, a list of names an end of
 // it. known is false for an expression that Go does not read.

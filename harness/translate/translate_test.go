@@ -221,6 +221,8 @@ func TestRecipes(t *testing.T) {
 		{"GDPO without the deviation", "algorithm.adv_estimator=gdpo algorithm.norm_adv_by_std_in_grpo=False",
 			[]string{"kind: gdpo", "!scale_std", "norm_adv_by_std_in_grpo has no effect in verl"}},
 		{"an estimator without an algorithm", "algorithm.adv_estimator=rloo_vectorized", []string{"kind: grpo\n  advantage: rloo_vectorized"}},
+		{"adapters but some", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.exclude_modules=[down_proj,o_proj]",
+			[]string{"exclude: [down_proj, o_proj]", "!not translated: actor_rollout_ref.model.exclude_modules"}},
 		{"adapters", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj,v_proj]",
 			[]string{"rank: 32", "alpha: 16", "targets: [q_proj, v_proj]"}},
 		{"KL in the reward", "algorithm.use_kl_in_reward=True algorithm.kl_ctrl.type=adaptive",

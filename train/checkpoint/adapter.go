@@ -101,7 +101,7 @@ func writeAdapters(a *model.Adapters, tensors []Source, dir, base string, target
 	defer out.discard()
 	config := indented(adapterConfig{
 		PEFTType: "LORA", TaskType: "CAUSAL_LM", Base: base, Rank: a.Rank, Alpha: a.Alpha, Dropout: a.Dropout,
-		Targets: targets, Bias: "none", Inference: true, InitWeights: true,
+		Targets: targets, Bias: "none", Inference: true, InitWeights: true, RSLoRA: a.Stabilized,
 		RankPattern: map[string]int{}, AlphaBy: map[string]any{},
 		FanInFanOut: slices.ContainsFunc(tensors, func(s Source) bool {
 			return strings.HasPrefix(s.Name, adapterPrefix+"transformer.h.") // GPT-2's weights are transposed

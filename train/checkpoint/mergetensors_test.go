@@ -3,11 +3,14 @@ package checkpoint
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"exp/kernels"
@@ -176,6 +179,26 @@ func TestWriteAdapterTensors(t *testing.T) {
 	}
 	if n, want := len(got.List()), 2*toyQwen2.Layers; n != want {
 		t.Errorf("%d tensors, want %d", n, want)
+	}
+	// PEFT is told how they are scaled, and so are we.
+	for _, stabilized := range []bool{false, true} {
+		a := *trained.Heads.Adapters
+		a.Stabilized = stabilized
+		trained.Heads.Adapters = &a
+		to := filepath.Join(dir, "scaled")
+		if _, err := trained.WriteAdapterTensors(x.be, to, "some/model"); err != nil {
+			t.Fatal(err)
+		}
+		config := string(readFile(t, filepath.Join(to, adapterConfigFile)))
+		back, err := ReadAdapters(to, toyQwen2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[bool]float64{false: 1.5, true: 3 / math.Sqrt2}[stabilized]
+		if s := back.Shape.Scale(); math.Abs(s-want) > 1e-12 || math.Abs(a.Scale()-want) > 1e-12 ||
+			!strings.Contains(config, fmt.Sprintf(`"use_rslora": %v`, stabilized)) {
+			t.Errorf("stabilized %v: scales %v and %v, want %v; %s", stabilized, a.Scale(), s, want, config)
+		}
 	}
 }
 

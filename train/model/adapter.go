@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,10 +12,12 @@ import (
 // Adapters are low-rank adapters on linear maps of a frozen backbone (LoRA, Hu et al.,
 // arXiv:2106.09685 §4.1): y = W·x + (Alpha/Rank)·B·A·x, A [Rank,in] and B [out,Rank].
 type Adapters struct {
-	Rank    int
-	Alpha   float64
-	Targets []string // last parts of the language model's maps' names: q_proj, k_proj, …
-	Dropout float64  // of x before A, in training; not on the vision tower
+	Rank  int
+	Alpha float64
+	// Stabilized divides Alpha by the root of the rank, not by the rank (rsLoRA, arXiv:2312.03732).
+	Stabilized bool
+	Targets    []string // last parts of the language model's maps' names: q_proj, k_proj, …
+	Dropout    float64  // of x before A, in training; not on the vision tower
 	// Tower lists the maps of the vision tower that have adapters, too.
 	Tower []TowerMap
 }
@@ -75,7 +78,12 @@ func (a Adapters) BesideExperts(c Config) bool {
 }
 
 // Scale returns the factor of B·A·x.
-func (a Adapters) Scale() float64 { return a.Alpha / float64(a.Rank) }
+func (a Adapters) Scale() float64 {
+	if a.Stabilized {
+		return a.Alpha / math.Sqrt(float64(a.Rank))
+	}
+	return a.Alpha / float64(a.Rank)
+}
 
 // onGate reports whether a gate or an up projection has an adapter.
 func (a *Adapters) onGate() bool {
