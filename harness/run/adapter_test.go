@@ -160,7 +160,7 @@ func TestAdaptersOfAnotherShape(t *testing.T) {
 	on := "model={init: pretrained, base: " + dir + ", adapter: " + adapter + "}"
 	for _, tt := range []struct{ set, want string }{
 		{"train.lora={rank: 4, alpha: 8}", "they have rank 2, train.lora.rank is 4"},
-		{"train.lora={rank: 2, alpha: 8}", "alpha/rank = 2, train.lora.alpha/rank is 4"},
+		{"train.lora={rank: 2, alpha: 8}", "multiplied by 2, train.lora's alpha and rank make 4"},
 		{"train.lora={rank: 2, alpha: 4, targets: [q_proj]}", "train.lora.targets are q_proj"},
 	} {
 		_, err := stage.Externals(smoke(t, append(loraSets(dir, data, "flowrl"), on, tt.set)...))
