@@ -50,27 +50,49 @@ func parseCharsMap(text string) (normalizer, error) {
 func (m *charsMap) normalize(p stretch) (stretch, error) {
 	var out strings.Builder
 	out.Grow(len(p.text))
-	rest, state := p.text, -1
+	rest, state, head := p.text, -1, 0
+	put := func(from, to string, start int) {
+		if start < p.head {
+			head = out.Len() + headOf(from[:min(p.head-start, len(from))], from, to)
+		}
+		out.WriteString(to)
+	}
 	for rest != "" {
 		var cluster string
+		start := len(p.text) - len(rest)
 		cluster, rest, _, state = uniseg.FirstGraphemeClusterInString(rest, state)
 		if len(cluster) < mostGrapheme {
 			if to, ok := m.replacement(cluster); ok {
-				out.WriteString(to)
+				put(cluster, to, start)
 				continue
 			}
 		}
 		for i, r := range cluster {
 			part := cluster[i : i+utf8.RuneLen(r)]
-			if to, ok := m.replacement(part); ok {
-				out.WriteString(to)
-			} else {
-				out.WriteString(part)
+			to, ok := m.replacement(part)
+			if !ok {
+				to = part
 			}
+			put(part, to, start+i)
 		}
 	}
-	p.text = out.String()
-	return p, nil
+	return stretch{out.String(), head}, nil
+}
+
+// headOf is how many bytes of to, which replaces from, come from head, the start of from:
+// the library pairs the characters in order, and counts what is left over for the last one.
+func headOf(head, from, to string) int {
+	if len(head) == len(from) {
+		return len(to)
+	}
+	n := utf8.RuneCountInString(head)
+	for i := range to {
+		if n == 0 {
+			return i
+		}
+		n--
+	}
+	return len(to)
 }
 
 // replacement returns the replacement of the shortest table entry that s begins with: the

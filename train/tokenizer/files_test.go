@@ -272,6 +272,59 @@ func TestFirstAfterReplace(t *testing.T) {
 	}
 }
 
+// All that comes from a text's first character is first for Metaspace, however it is cut;
+// expectations are from tokenizers 0.23.
+func TestFirstCharacterInParts(t *testing.T) {
+	const each = `{"type": "Split", "pattern": {"Regex": "."}, "behavior": "Isolated", "invert": false}`
+	const always = `{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}, `
+	const bytes = `{"type": "ByteLevel", "add_prefix_space": true, "use_regex": false}, `
+	const prepended = `{"type": "Prepend", "prepend": "x"}`
+	after := func(n string) string {
+		return fmt.Sprintf(`{"type": "Sequence", "normalizers": [%s, %s]}`, prepended, n)
+	}
+	replaced := func(kind, pattern, content string) string {
+		return fmt.Sprintf(`{"type": "Replace", "pattern": {%q: %q}, "content": %q}`, kind, pattern, content)
+	}
+	for _, tt := range []struct{ normalizer, split, text, want string }{
+		{`null`, each, "ab", "▁ab"},
+		{prepended, each, "ab", "▁x▁ab"},
+		{`{"type": "NFKC"}`, each, "ﬁa", "▁f▁ia"},
+		{`{"type": "NFKC"}`, each, "…a", "▁.▁.▁.a"},
+		{`{"type": "NFC"}`, each, "e\u0301a", "▁éa"},
+		{`{"type": "NFC"}`, each, "ab", "▁ab"},
+		{`{"type": "ByteLevel"}`, each, "éa", "▁Ã▁©a"},
+		{replaced("Regex", "a", "bx"), each, "aa", "▁b▁xbx"},
+		{replaced("Regex", "^ab", "x"), each, "aba", "xa"},
+		{after(replaced("Regex", "x", "fi")), each, "ab", "▁f▁i▁ab"},
+		{after(replaced("Regex", "xa", "fi")), each, "ab", "▁f▁ib"},
+		{after(replaced("Regex", "ab", "fi")), each, "ab", "▁xfi"},
+		{after(replaced("Regex", "a", "")), each, "ab", "▁xb"},
+		{after(`{"type": "Strip"}`), each, " a", "▁x▁a"},
+		{after(replaced("String", "a", "fi")), each, "aa", "▁x▁f▁ifi"},
+		{after(replaced("String", "ab", "fi")), each, "aba", "▁xfia"},
+		{`null`, always + each, "ab", "▁▁ab"},
+		{`null`, bytes + each, "éa", "▁Ġ▁Ã▁©a"},
+		{after(`{"type": "StripAccents"}`), each, "\u0301a", "▁xa"},
+		{`{"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]}`, each, "Ãa", "▁a"},
+		{after(`{"type": "Strip"}`), each, " ", "▁x"},
+		{`{"type": "Lowercase"}`, each, "İa", "▁i▁a"},
+		{after(replaced("Regex", "^.", "")), each, "ab", "▁ab"},
+	} {
+		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": fmt.Appendf(nil, `{"model": {"type": "BPE",
+			"vocab": {"▁": 0, "a": 1, "b": 2, "x": 3, "é": 4, "f": 5, "i": 6, ".": 7, "Ã": 8, "©": 9, "Ġ": 10},
+			"merges": []}, "decoder": {"type": "Fuse"}, "normalizer": %s, "pre_tokenizer": {"type": "Sequence",
+			"pretokenizers": [%s, {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "first"}]}}`,
+			tt.normalizer, tt.split)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids, err := tok.Encode(tt.text, Options{})
+		if got := tok.Decode(ids); err != nil || got != tt.want {
+			t.Errorf("%s, %s: %q is %q, %v, want %q", tt.normalizer, tt.split, tt.text, got, err, tt.want)
+		}
+	}
+}
+
 // A completion continues its prompt: its first space stays.
 func TestContinue(t *testing.T) {
 	tok, err := ReadFiles(map[string][]byte{"tokenizer.json": []byte(`{"model": {"type": "BPE", "vocab": {"▁a": 0, "b": 1, "<0xE2>": 2}, "merges": []},

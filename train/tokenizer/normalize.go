@@ -13,8 +13,24 @@ import (
 // and the pre-tokenizers.
 type stretch struct {
 	text string
-	// first says that the stretch begins at the start of the text.
-	first bool
+	// head is how many bytes come from the first character of the whole text: what begins
+	// there is first in the text. Normalizers may make several characters of it, or none.
+	head int
+}
+
+// mapHead returns the stretch with another text, which f makes of each character
+// independently.
+func (p stretch) mapHead(f func(s string) string, text string) stretch {
+	if p.head > 0 {
+		p.head = len(f(p.text[:p.head]))
+	}
+	p.text = text
+	return p
+}
+
+// part returns the bytes from start to end.
+func (p stretch) part(start, end int) stretch {
+	return stretch{p.text[start:end], max(min(p.head, end)-start, 0)}
 }
 
 // normalizer changes a stretch before it is split.
@@ -39,16 +55,36 @@ func (list normalizers) normalize(p stretch) (stretch, error) {
 type unicodeForm norm.Form
 
 func (f unicodeForm) normalize(p stretch) (stretch, error) {
-	p.text = normalForm(norm.Form(f), p.text)
+	text := normalForm(norm.Form(f), p.text)
+	if p.head > 0 {
+		p.head = sharedHead(normalForm(norm.Form(f), p.text[:p.head]), text)
+	}
+	p.text = text
 	return p, nil
 }
 
-// mapped applies a function to the text.
+// sharedHead is how many bytes of text come from head, which is the normal form of what
+// begins the text before: its last character may have combined with what follows.
+func sharedHead(head, text string) int {
+	n := 0
+	for n < len(head) && n < len(text) && head[n] == text[n] {
+		n++
+	}
+	if n == len(head) {
+		return n
+	}
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	_, size := utf8.DecodeRuneInString(text[n:])
+	return n + size
+}
+
+// mapped applies a function to each character.
 type mapped func(s string) string
 
 func (f mapped) normalize(p stretch) (stretch, error) {
-	p.text = f(p.text)
-	return p, nil
+	return p.mapHead(f, f(p.text)), nil
 }
 
 // filter applies a function that drops characters. A stretch that loses its first character
@@ -56,11 +92,8 @@ func (f mapped) normalize(p stretch) (stretch, error) {
 type filter func(r rune) rune
 
 func (f filter) normalize(p stretch) (stretch, error) {
-	if r, n := utf8.DecodeRuneInString(p.text); n > 0 && f(r) < 0 {
-		p.first = false
-	}
-	p.text = strings.Map(f, p.text)
-	return p, nil
+	kept := func(s string) string { return strings.Map(f, s) }
+	return p.mapHead(kept, kept(p.text)), nil
 }
 
 // lowercase maps each character independently, including a final sigma.
@@ -100,11 +133,12 @@ type strip struct{ left, right bool }
 func (n strip) normalize(p stretch) (stretch, error) {
 	if n.left {
 		short := strings.TrimLeftFunc(p.text, unicode.IsSpace)
-		p.first = p.first && len(short) == len(p.text)
+		p.head = max(p.head-(len(p.text)-len(short)), 0)
 		p.text = short
 	}
 	if n.right {
 		p.text = strings.TrimRightFunc(p.text, unicode.IsSpace)
+		p.head = min(p.head, len(p.text))
 	}
 	return p, nil
 }
@@ -114,9 +148,19 @@ type prepend string
 
 func (n prepend) normalize(p stretch) (stretch, error) {
 	if p.text != "" {
-		p.text = string(n) + p.text
+		p = p.prepend(string(n))
 	}
 	return p, nil
+}
+
+// prepend returns the stretch with a text before it, which counts as a part of its first
+// character.
+func (p stretch) prepend(s string) stretch {
+	p.text = s + p.text
+	if p.head > 0 {
+		p.head += len(s)
+	}
+	return p
 }
 
 // replace replaces every match by content.
@@ -126,26 +170,21 @@ type replace struct {
 }
 
 func (n replace) normalize(p stretch) (stretch, error) {
-	l, fixed := n.pattern.(literalText)
-	if fixed && l != "" {
+	if l, fixed := n.pattern.(literalText); fixed && l != "" {
 		if err := checkGrowth(len(p.text), strings.Count(p.text, string(l))*len(n.content)); err != nil {
 			return p, err
 		}
-		p.first = p.first && !(strings.HasPrefix(p.text, string(l)) && n.losesStart(string(l)))
+		start := p.text[:min(p.head+len(l), len(p.text))]
+		var err error
+		if _, p.head, err = replaceMatches(l, start, n.content, p.head); err != nil {
+			return p, err
+		}
 		p.text = strings.ReplaceAll(p.text, string(l), n.content)
 		return p, nil
 	}
-	text, at0, err := replaceMatches(n.pattern, p.text, n.content)
-	p.first = p.first && !n.losesStart(p.text[:at0])
-	p.text = text
+	var err error
+	p.text, p.head, err = replaceMatches(n.pattern, p.text, n.content, p.head)
 	return p, err
-}
-
-// losesStart reports whether a stretch that begins with this match no longer counts as first
-// in the text: if nothing replaces the match, or if the match has several characters: the
-// library takes the replacement for the last of them.
-func (n replace) losesStart(match string) bool {
-	return match != "" && (n.content == "" || utf8.RuneCountInString(match) > 1)
 }
 
 // mostNormal is the largest size in bytes to which replacements may grow a text.
@@ -159,17 +198,21 @@ func checkGrowth(from, to int) error {
 	return nil
 }
 
-// replaceMatches also returns the length of a match at the start of s.
-func replaceMatches(m matcher, s, content string) (text string, at0 int, err error) {
+// replaceMatches replaces matches. kept is how many bytes of the result come from the first
+// head bytes of s: the library takes a replacement for the last character of its match.
+func replaceMatches(m matcher, s, content string, head int) (text string, kept int, err error) {
 	if s == "" {
-		return s, 0, nil // Hugging Face's library does not search an empty text
+		return s, head, nil // Hugging Face's library does not search an empty text
 	}
 	var out strings.Builder
-	at := 0
+	at, kept := 0, head
 	var grown error
 	err = m.matches(s, func(start, end int) {
-		if start == 0 {
-			at0 = end
+		switch {
+		case end <= head:
+			kept += len(content) - (end - start)
+		case start < head:
+			kept -= head - start
 		}
 		if grown = checkGrowth(len(s), out.Len()+len(content)); grown != nil {
 			return
@@ -182,10 +225,10 @@ func replaceMatches(m matcher, s, content string) (text string, at0 int, err err
 		err = grown
 	}
 	if at == 0 && out.Len() == 0 {
-		return s, at0, err
+		return s, kept, err
 	}
 	out.WriteString(s[at:])
-	return out.String(), at0, err
+	return out.String(), kept, err
 }
 
 // mostMarks is the longest run of consecutive non-starters for which package norm computes

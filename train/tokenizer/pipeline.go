@@ -237,7 +237,11 @@ func (p *Pipeline) Encode(text string, o Options) ([]int32, error) {
 		exact = nil
 	}
 	err := exact.cut(text, func(start, end int) error {
-		return e.stretch(stretch{text: text[start:end], first: start == 0}, o.Added)
+		s := stretch{text: text[start:end]}
+		if start == 0 {
+			_, s.head = utf8.DecodeRuneInString(s.text)
+		}
+		return e.stretch(s, o.Added)
 	}, e.token)
 	if err != nil {
 		return nil, err
@@ -270,7 +274,7 @@ func (e *encoder) stretch(s stretch, added bool) error {
 		normed = nil
 	}
 	return normed.cut(s.text, func(start, end int) error {
-		return e.split(stretch{text: s.text[start:end], first: s.first && start == 0}, e.p.splitters)
+		return e.split(s.part(start, end), e.p.splitters)
 	}, e.token)
 }
 

@@ -95,7 +95,7 @@ func emitPart(p stretch, start, end int, emit func(stretch) error) error {
 	if start == end {
 		return nil
 	}
-	return emit(stretch{text: p.text[start:end], first: p.first && start == 0})
+	return emit(p.part(start, end))
 }
 
 // parts returns the matches and the text between them.
@@ -166,13 +166,12 @@ type byteLevelSplit struct {
 
 func (b byteLevelSplit) split(p stretch, emit func(stretch) error) error {
 	if b.space && !strings.HasPrefix(p.text, " ") {
-		p.text = " " + p.text
+		p = p.prepend(" ")
 	}
 	last := emit
 	if !b.raw {
 		last = func(p stretch) error {
-			p.text = byteLevel(p.text)
-			return emit(p)
+			return emit(p.mapHead(byteLevel, byteLevel(p.text)))
 		}
 	}
 	if !b.cut {
@@ -198,9 +197,10 @@ const (
 )
 
 func (m metaspace) split(p stretch, emit func(stretch) error) error {
-	p.text = strings.ReplaceAll(p.text, " ", m.mark)
-	if m.scheme != prependNever && !strings.HasPrefix(p.text, m.mark) && (m.scheme == prependAlways || p.first) {
-		p.text = m.mark + p.text
+	mark := func(s string) string { return strings.ReplaceAll(s, " ", m.mark) }
+	p = p.mapHead(mark, mark(p.text))
+	if m.scheme != prependNever && !strings.HasPrefix(p.text, m.mark) && (m.scheme == prependAlways || p.head > 0) {
+		p = p.prepend(m.mark)
 	}
 	if !m.cut {
 		return emit(p)
