@@ -196,7 +196,8 @@ func (t *verl) clip() {
 	}
 }
 
-// aggregation puts how verl averages gspo and sapo, whatever loss_agg_mode is.
+// aggregation puts how verl averages gspo and sapo, whatever loss_agg_mode is. Since 0.9.1
+// verl follows loss_agg_mode for gspo; a script does not tell its version.
 func (t *verl) aggregation() {
 	const forced = "seq-mean-token-mean"
 	loss, mode := t.out["algo.loss"], t.out["algo.aggregation"]
@@ -204,6 +205,9 @@ func (t *verl) aggregation() {
 		return
 	}
 	t.put("algo.aggregation", forced)
+	if loss == "gspo" {
+		t.note("verl 0.9.1 averages the loss gspo as loss_agg_mode says: for it, set algo.aggregation: %s", mode)
+	}
 	for _, key := range []string{"algo.kl.loss_coef", "algo.entropy_coef", "algo.distill.coef"} {
 		if x, err := strconv.ParseFloat(t.out[key], 64); err == nil && x != 0 {
 			t.note("verl averages the loss %s by %s whatever loss_agg_mode is, but its other terms by %s; here "+

@@ -127,8 +127,9 @@ compute:
 	if d := cmp.Diff(want, body(r)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	wantNotes := []string{"verl averages the loss gspo by seq-mean-token-mean whatever loss_agg_mode is, but its other terms by " +
-		"token-mean; here algo.aggregation is of all terms",
+	wantNotes := []string{"verl 0.9.1 averages the loss gspo as loss_agg_mode says: for it, set algo.aggregation: token-mean",
+		"verl averages the loss gspo by seq-mean-token-mean whatever loss_agg_mode is, but its other terms by " +
+			"token-mean; here algo.aggregation is of all terms",
 		"a wrong answer scores reward.wrong, 0; in verl -1 where data_source is math_dapo, math or aime…",
 		"not translated: algorithm.new_thing=7"}
 	if d := cmp.Diff(wantNotes, r.Notes); d != "" {

@@ -14,9 +14,9 @@ const maxLogSequenceRatio = 10
 //
 // and the loss is Σ coef·w·l. A token's dl/dlogProb is -A·e^S, and 0 where the clip or the
 // bound acts: it covers its own term only, which equals the gradient of the loss if A and w
-// are constant within a row. This is verl's loss mode "gspo". verl always aggregates it by
-// SeqMeanTokenMean, whatever is configured; here the caller's Coef decides. low and high
-// are a few 1e-4 in the paper.
+// are constant within a row. This is verl's loss mode "gspo". The caller's Coef
+// decides how it is aggregated, as in verl 0.9.1; verl before always took SeqMeanTokenMean,
+// whatever is configured. low and high are a few 1e-4 in the paper.
 func GSPO[T Float](dlogProb []T, b *Batch[T], low, high float64, s *PolicyStats) {
 	b.check(dlogProb)
 	clip := Clip{Low: low, High: high, Dual: math.Inf(1)}

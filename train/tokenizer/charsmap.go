@@ -52,6 +52,15 @@ func (m *charsMap) normalize(p stretch) (stretch, error) {
 	out.Grow(len(p.text))
 	rest, state, head := p.text, -1, 0
 	put := func(from, to string, start int) {
+		if to == "" && out.Len() == 0 && p.head > 0 {
+			// The library loses count of what is dropped at the start: the next characters
+			// take its place.
+			for range from {
+				_, n := utf8.DecodeRuneInString(p.text[p.head:])
+				p.head += n
+			}
+			return
+		}
 		if start < p.head {
 			head = out.Len() + headOf(from[:min(p.head-start, len(from))], from, to)
 		}

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -279,9 +280,16 @@ func TestFirstCharacterInParts(t *testing.T) {
 	const always = `{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always"}, `
 	const bytes = `{"type": "ByteLevel", "add_prefix_space": true, "use_regex": false}, `
 	const prepended = `{"type": "Prepend", "prepend": "x"}`
-	after := func(n string) string {
-		return fmt.Sprintf(`{"type": "Sequence", "normalizers": [%s, %s]}`, prepended, n)
+	var file struct {
+		Normalizer struct{ Normalizers []json.RawMessage }
 	}
+	golden := readGolden(t, "testdata/golden/spm_nmt_nfkc.json.gz")
+	if err := json.Unmarshal([]byte(golden.Files["tokenizer.json"]), &file); err != nil {
+		t.Fatal(err)
+	}
+	chars := string(file.Normalizer.Normalizers[0]) // Precompiled
+	seq := func(a, b string) string { return fmt.Sprintf(`{"type": "Sequence", "normalizers": [%s, %s]}`, a, b) }
+	after := func(n string) string { return seq(prepended, n) }
 	replaced := func(kind, pattern, content string) string {
 		return fmt.Sprintf(`{"type": "Replace", "pattern": {%q: %q}, "content": %q}`, kind, pattern, content)
 	}
@@ -305,9 +313,19 @@ func TestFirstCharacterInParts(t *testing.T) {
 		{`null`, always + each, "ab", "▁▁ab"},
 		{`null`, bytes + each, "éa", "▁Ġ▁Ã▁©a"},
 		{after(`{"type": "StripAccents"}`), each, "\u0301a", "▁xa"},
-		{`{"type": "Sequence", "normalizers": [{"type": "NFD"}, {"type": "StripAccents"}]}`, each, "Ãa", "▁a"},
+		{seq(`{"type": "NFD"}`, `{"type": "StripAccents"}`), each, "Ãa", "▁a"},
 		{after(`{"type": "Strip"}`), each, " ", "▁x"},
 		{`{"type": "Lowercase"}`, each, "İa", "▁i▁a"},
+		{seq(`{"type": "Prepend", "prepend": " "}`, `{"type": "Strip"}`), each, "aab", "▁aab"},
+		{seq(`{"type": "Strip", "strip_left": false}`, `{"type": "ByteLevel"}`), each, " ", ""},
+		{chars, each, "ﬁa", "▁f▁ia"},
+		{chars, each, "e\u0301a", "▁éa"},
+		{chars, each, "…a", "▁.▁.▁.a"},
+		{chars, each, "\u0001ab", "▁ab"},
+		{after(chars), each, "e\u0301a", "▁x▁éa"},
+		{after(chars), each, "\x00ab", "▁x▁ab"},
+		{seq(replaced("Regex", "a", "\u1100\u1161x"), chars), each, "ab", "▁▁▁xb"},
+		{seq(replaced("Regex", "a", "bﬁ"), chars), each, "ab", "▁b▁f▁ib"},
 		{after(replaced("Regex", "^.", "")), each, "ab", "▁ab"},
 	} {
 		tok, err := ReadFiles(map[string][]byte{"tokenizer.json": fmt.Appendf(nil, `{"model": {"type": "BPE",

@@ -151,6 +151,13 @@ func TestSpecifiedOutputs(t *testing.T) {
 		{LiveCodeBench, "1.0", "1", true, false}, // 1 is not a fraction: text
 		{LiveCodeBench, "1.0 ", "1.00\n", true, true},
 		{LiveCodeBench, "1e0", "1.00", true, true},
+		{LiveCodeBench, "0e99999", "-0.0", true, false},
+		{LiveCodeBench, "0e", "-0.0", false, false},
+		{LiveCodeBench, "0e-", "-0.0", false, false},
+		{LiveCodeBench, "0e9.9", "-0.0", false, false},
+		{LiveCodeBench, "1e99999", "-0.0", false, false},
+		{LiveCodeBench, "-+inf", "-inf", false, false},
+		{LiveCodeBench, "+inf", "Infinity", true, false},
 		{LiveCodeBench, "1\n\n2", "1\n2", false, false},
 		{LiveCodeBench, " 1", "1", true, true},
 		{LiveCodeBench, "\n 1\n", "1", true, true},

@@ -143,16 +143,34 @@ func liveCodeBenchSame(got, want string) bool {
 	return true
 }
 
+// zero reports whether s is a decimal zero, whatever its exponent.
+func zero(s string) bool {
+	mantissa, exponent, scaled := strings.Cut(s, "e")
+	if !strings.Contains(mantissa, "0") || strings.Trim(mantissa, "0.+-") != "" {
+		return false
+	}
+	if scaled {
+		digits := strings.TrimPrefix(strings.TrimPrefix(exponent, "-"), "+")
+		if digits == "" || strings.Trim(digits, "0123456789") != "" || strings.HasPrefix(exponent, "-+") {
+			return false
+		}
+	}
+	_, ok := decimal(mantissa)
+	return ok
+}
+
 // pythonDecimal reads what decimal.Decimal reads and returns a text that is the same for equal numbers. It
 // rejects nan, which equals nothing.
 func pythonDecimal(s string) (string, bool) {
 	s = strings.ToLower(strings.ReplaceAll(asciiDigits(pythonStrip(s)), "_", ""))
-	switch strings.TrimLeft(s, "+-") {
-	case "inf", "infinity":
-		if strings.HasPrefix(s, "-") {
-			return "-inf", true
-		}
+	switch s {
+	case "inf", "infinity", "+inf", "+infinity":
 		return "inf", true
+	case "-inf", "-infinity":
+		return "-inf", true
+	}
+	if zero(s) {
+		return "0", true
 	}
 	r, ok := decimal(s)
 	if !ok {

@@ -59,12 +59,23 @@ func Statement(s string) string {
 				t = strings.TrimSuffix(t, "!")
 			}
 		}
+		t = withoutSpacing(t)
 		t = strings.TrimRight(t, ",;: \n")
 		if t == s {
 			return t
 		}
 		s = t
 	}
+}
+
+// withoutSpacing removes a space of LaTeX behind the full stop of an answer: 5.\, and 5.\quad.
+func withoutSpacing(s string) string {
+	for _, space := range []string{"\\,", "\\;", "\\:", "\\!", "\\quad", "\\qquad", "~"} {
+		if t, ok := strings.CutSuffix(s, "."+space); ok {
+			return t + "."
+		}
+	}
+	return s
 }
 
 // proseWord reports whether the text is words without a value.
