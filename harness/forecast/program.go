@@ -36,16 +36,17 @@ func HeapRoom(c *config.Run) int64 {
 // code and tables, 8 of libraries and the database, and Go's heap: 16 MiB, its room between collections, and twice
 // its generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with
 // their log-probs and verdicts, and what a teacher says of them; completions that a filter drops are recorded, too.
-// What else a run that learns keeps grows the heap by 5 MiB. At its start, before it has arrays, it reads all of its
-// own file and stores the sources in it, which takes more. Linux may map 25 MiB more of a program that was just
-// linked, pages that it takes back when it needs them. A published tokenizer adds about three times its file size,
-// usually half of it garbage.
+// What else a run that learns keeps grows the heap by 5 MiB, and what runs the programs of completions, and records
+// what they wrote, takes 32. At its start, before it has arrays, it reads all of its own file and stores the sources in
+// it, which takes more. Linux may map 25 MiB more of a program that was just linked, pages that it takes back when it
+// needs them. A published tokenizer adds about three times its file size, usually half of it garbage.
 func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	const (
 		large     = 56 << 20 // with a large model, whose heap has no room
 		computing = 30 << 20
 		starting  = 84 << 20
 		learning  = 5 << 20
+		programs  = 32 << 20
 	)
 	more := int64(min(2, max(1, c.Train.Steps))) * int64(completions) * (1200 + 24*int64(c.Rollout.MaxNewTokens))
 	if c.Model.Init == "pretrained" {
@@ -67,6 +68,9 @@ func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	kept := int64(0)
 	if c.Train.Steps > 0 || c.LearnsFirst() {
 		kept = learning
+	}
+	if c.Task.Has("code") || c.Task.Has("functions") {
+		kept += programs
 	}
 	return max(computing+kept, starting-arrays) + more
 }
