@@ -37,9 +37,9 @@ func HeapRoom(c *config.Run) int64 {
 // its generated problems and the completions of a step, and of the one before, which is recorded meanwhile, with
 // their log-probs and verdicts, and what a teacher says of them; completions that a filter drops are recorded, too.
 // What else a run that learns keeps grows the heap by 5 MiB, and what runs the programs of completions, and records
-// what they wrote, takes 32. At its start, before it has arrays, it reads all of its own file and stores the sources in
-// it, which takes more. Linux may map 25 MiB more of a program that was just linked, pages that it takes back when it
-// needs them. A published tokenizer adds about three times its file size, usually half of it garbage.
+// what they wrote, takes 32. At its start, before it has arrays, it reads all of its own file and stores the sources
+// in it, which takes more. Linux may map 25 MiB more of a program that was just linked, pages that it takes back when
+// it needs them. A published tokenizer adds about three times its file size, usually half of it garbage.
 func programBytes(c *config.Run, longest, completions int, arrays int64) int64 {
 	const (
 		large     = 56 << 20 // with a large model, whose heap has no room
