@@ -92,6 +92,9 @@ func phasesOf(c *config.Run, arch model.Config, longest, all int, learner planne
 				largest, q.arch, q.heads = n, x.arch, model.Heads{LM: true}
 			}
 		}
+		if c.Algo.Distill.TopK > 0 {
+			q.scored *= 2 // its likeliest tokens take another product
+		}
 		list = append(list, q.pass("reference log-probs", 1, false))
 	}
 	if needs.Critic {

@@ -282,3 +282,25 @@ func TestPlanOfSamplersScratch(t *testing.T) {
 		}
 	}
 }
+
+// A teacher scores each completion's tokens by one product with its output matrix, and finds its likeliest tokens by
+// another.
+func TestPhasesOfTeacher(t *testing.T) {
+	took := func(k string) float64 {
+		t.Helper()
+		e, err := Of(recipe(t, "flowrl_7b_math.yaml", "algo={kind: distill, reference: hub:Qwen/Qwen2.5-32B@main}",
+			"algo.distill.top_k="+k, noGPU), 1).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Phases[1].Name != "reference log-probs" {
+			t.Fatalf("the second phase is %s", e.Phases[1].Name)
+		}
+		return e.Phases[1].Seconds
+	}
+	const scored, vocab, width = 4096 * 8192, 152064, 5120
+	alone, taught := took("0"), took("16")
+	if got, want := taught-alone, 2*scored*vocab*width/gpuFLOPs; math.Abs(got-want) > 1e-6*want {
+		t.Errorf("the likeliest tokens take %v s, want %v of %v", got, want, taught)
+	}
+}

@@ -354,25 +354,6 @@ func (b *Backend) eachRow(rows int, f func(r int)) {
 	}, rows, max(1, rows/(2*b.pool.n)))
 }
 
-// TopTokens takes the most probable tokens of each row, which kernels/ref chooses among its logits.
-func (b *Backend) TopTokens(ids kernels.Buffer, out kernels.Scores, h kernels.Buffer, w kernels.Matrix,
-	x kernels.Softmax) {
-	rows, v := h.Len()/w.In, w.Out
-	check(out.LogProb, rows*ids.PerRow(rows))
-	b.grow(&b.rowSums, kernels.F32, rows, 2*rows)
-	sums := kernels.Scores{LogProb: b.rowSums.Slice(0, rows), Entropy: out.Entropy, LSE: out.LSE}
-	const cached = 1 << 22 // 16 MiB of logits, and of their exponentials, at a time
-	for r0, some := 0, max(tileBlock, cached/v); r0 < rows; r0 += some {
-		r1 := min(r0+some, rows)
-		part, top := sums.Rows(r0, r1), ids.Rows(r0, r1, rows)
-		logProb := out.LogProb.Rows(r0, r1, rows)
-		b.eachLogits(part, h.Slice(r0*w.In, r1*w.In), w, x, func(ws kernels.Buffer, lo, hi int) {
-			n := r1 - r0
-			b.pickTop(ws, hi-lo, v, top.Rows(lo, hi, n), logProb.Rows(lo, hi, n), part.Rows(lo, hi))
-		})
-	}
-}
-
 // eachLogits calls f with z [n,V] and exp(z-max) [n,V] of rows lo to hi in ws, part by part. The rows' sums of
 // exponentials are then in sc.LogProb.
 func (b *Backend) eachLogits(sc kernels.Scores, h kernels.Buffer, w kernels.Matrix, x kernels.Softmax,
@@ -389,24 +370,6 @@ func (b *Backend) eachLogits(sc kernels.Scores, h kernels.Buffer, w kernels.Matr
 		b.run(b.k.logits, unsafe.Pointer(g), ceilDiv(hi-lo, int(g.chunk)), 1)
 		f(ws, lo, hi)
 	})
-}
-
-// pickTop takes the most probable tokens of each row from z [rows,v], which ws begins with. sc has the rows' sums and
-// their log-sum-exps.
-func (b *Backend) pickTop(ws kernels.Buffer, rows, v int, ids, logProb kernels.Buffer, sc kernels.Scores) {
-	z, k := kernels.Elems[float32](ws)[:rows*v], ids.PerRow(rows)
-	sums, lse := kernels.Elems[float32](sc.LogProb), kernels.Elems[float32](sc.LSE)
-	id, lp := kernels.Elems[int32](ids), kernels.Elems[float32](logProb)
-	b.runGo(func(lo, hi int) {
-		order := make([]int32, v)
-		for r := lo; r < hi; r++ {
-			zr := z[r*v : (r+1)*v]
-			ref.PickTop(id[r*k:(r+1)*k], zr, sums[r], order)
-			for i := r * k; i < (r+1)*k; i++ {
-				lp[i] = zr[id[i]] - lse[r]
-			}
-		}
-	}, rows, max(1, rows/(2*b.pool.n)))
 }
 
 // pick draws a token for each row from z [rows,v] and exp(z-max) [rows,v] in ws, whose
