@@ -204,3 +204,34 @@ func TestSharedPromptsOfEvaluation(t *testing.T) {
 		t.Errorf("%+v, with two completions %+v: %.3f are touched, want %.3f", many, two, got, want)
 	}
 }
+
+// A mini-batch of few bundles has fewer slices than there may be: the gradients of four wait in two vectors, of eight in
+// three. Small vectors take memory at once.
+func TestUntouchedGradients(t *testing.T) {
+	ranks, device := 1, "cpu"
+	part := func(name, update, width string) Part {
+		t.Helper()
+		e, err := Of(recipe(t, "countdown_cpu_ppo.yaml", "train.prompts_per_update="+update, "train.slices=8", "compute.device="+device,
+			"model.arch={layers: 2, width: "+width+", heads: 8, kv_heads: 4, head_size: 64, ffn: 512}"), ranks).Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Memory[slices.IndexFunc(e.Memory, func(p Part) bool { return p.Name == name+waitPart })]
+	}
+	for _, who := range []string{"policy", "critic"} {
+		if p := part(who, "8", "256"); p.Untouched != 0 || p.Bytes < 3*4<<20 {
+			t.Errorf("%s, eight slices: %+v, want all touched", who, p)
+		}
+		if p := part(who, "4", "256"); p.Untouched != p.Bytes/3 {
+			t.Errorf("%s, four slices: %+v, want a third untouched", who, p)
+		}
+		if p := part(who, "1", "32"); p.Untouched != 0 {
+			t.Errorf("%s, small vectors: %+v, want all touched", who, p)
+		}
+	}
+	for ranks, device = range map[int]string{2: "cpu", 1: "cuda:99"} { // which plans take more: a GPU gives memory for all
+		if p := part("policy", "4", "256"); p.Untouched != 0 {
+			t.Errorf("%d ranks on %s: %+v, want all touched", ranks, device, p)
+		}
+	}
+}

@@ -74,6 +74,7 @@ func memoryOf(kind config.Stage, c *config.Run, arch model.Config, longest int, 
 	activations, teaching := teacherRooms(kind, c, arch, limit, longest, w)
 	add(string(kernels.ActivationRoom), activations+activationBytes(c, arch, heads, limit, operand, w))
 	parts.reach(c, arch, heads, limit, operand, w)
+	parts.wait(kind, c, longest, w)
 	rows := 0 // of a sampling step by the ranks that share products in training
 	engine := engineOf(kind, c, arch, longest, w)
 	output := w.Learns && heads.LM && heads.Adapters == nil
@@ -205,19 +206,8 @@ type capacities struct {
 
 // capacityOf returns the capacities of the workspaces of a stage whose sequences have at most longest tokens.
 func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x capacities) {
-	var rows train.Rows
-	switch kind { // the run may have no algorithm
-	case config.SFT:
-		rows = stage.SFTConfig(c).Rows(longest)
-	case config.RewardModel:
-		rows = stage.RewardModelConfig(c).Rows(2*longest + 1)
-		if c.RewardModel.OfSteps() {
-			rows = stage.StepModelConfig(c).Rows(longest + 1)
-		}
-	case config.Prefer:
-		rows = stage.PreferRows(c, longest)
-	default:
-		rows = stage.TrainConfig(c).Rows(longest)
+	rows := rowsOf(kind, c, longest)
+	if kind == config.Train {
 		x.scored, x.scoredTokens = rows.Scored(), rows.ScoredTokens()
 	}
 	if w.Learns {
@@ -225,6 +215,22 @@ func capacityOf(kind config.Stage, c *config.Run, longest int, w stage.Crew) (x 
 	}
 	x.tokens = max(x.scoredTokens, x.trainedTokens)
 	return x
+}
+
+// rowsOf returns the completions, or examples, of a stage that learns. The run may have no algorithm.
+func rowsOf(kind config.Stage, c *config.Run, longest int) train.Rows {
+	switch kind {
+	case config.SFT:
+		return stage.SFTConfig(c).Rows(longest)
+	case config.RewardModel:
+		if c.RewardModel.OfSteps() {
+			return stage.StepModelConfig(c).Rows(longest + 1)
+		}
+		return stage.RewardModelConfig(c).Rows(2*longest + 1)
+	case config.Prefer:
+		return stage.PreferRows(c, longest)
+	}
+	return stage.TrainConfig(c).Rows(longest)
 }
 
 // each calls f for each workspace, with its capacity and what the largest micro-batch needs of it.

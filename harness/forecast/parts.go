@@ -38,6 +38,25 @@ func (p parts) reach(c *config.Run, arch model.Config, h model.Heads, limit capa
 	}
 }
 
+// waitPart ends the names of the parts where gradients wait in the tree of slices.
+const waitPart = ": gradients of slices that wait"
+
+// wait sets how much of that room on a CPU stays untouched, since a mini-batch has fewer bundles than slices.
+func (p parts) wait(kind config.Stage, c *config.Run, longest int, w stage.Crew) {
+	if device.UsesGPU(c) || w.Groups() > 1 {
+		return
+	}
+	rows := rowsOf(kind, c, longest)
+	all := ranks.Waiting(c.Train.Slices, c.Train.Slices)
+	used := ranks.Waiting(c.Train.Slices, rows.Update*rows.Bundles())
+	for i := range p {
+		if strings.HasSuffix(p[i].Name, waitPart) {
+			each := int(p[i].Bytes) / all
+			p[i].Untouched = int64((all - used) * (each - device.ResidentOnCPU(each, 0)))
+		}
+	}
+}
+
 // addEngine adds the memory of a sampler whose cache has the placement's room, on each of the ranks that
 // share its products.
 func (p *parts) addEngine(o generate.Options, at stage.Placement, arch model.Config, h model.Heads,
@@ -156,7 +175,7 @@ func (p *parts) addLearner(pinned *parts, name string, bytes func(trainable bool
 	p.add(name, bytes(false, nil))
 	p.add(who+": copies of weights for products", bytes(true, copies)-bytes(true, nil))
 	p.add(who+": gradients", bytes(true, nil)-bytes(false, nil))
-	held.add(who+": gradients of slices that wait", int(4*ranks.Room(slices, size, n)))
+	held.add(who+waitPart, int(4*ranks.Room(slices, size, n)))
 }
 
 // addOptimizer adds the memory of who's optimizer, the two results of train.Optim.StateBytes.

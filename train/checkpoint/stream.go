@@ -27,8 +27,8 @@ type Want struct {
 
 const (
 	// pieceBytes is the size of a delivered piece: large enough that the seams cost
-	// nothing, small compared with any model. A few pieces are in memory.
-	pieceBytes = 8 << 20
+	// nothing. A few pieces are in Go's heap, which may grow to twice what is in it.
+	pieceBytes = 2 << 20
 	// partBytes is the amount that one goroutine reads at a time: it stays in a core's
 	// cache during conversion.
 	partBytes = 256 << 10

@@ -70,6 +70,10 @@ func room(w way, slices, size, n int) (most int) {
 	return most
 }
 
+// Waiting returns how many vectors of Room one process writes to if only the first present of so many slices have
+// rows.
+func Waiting(slices, present int) int { return waiting(0, min(slices, present+1)) }
+
 // foreign returns the number of nodes that ranks other than this one own.
 func foreign(slices, size, rank int) (n int) {
 	for r := range size {

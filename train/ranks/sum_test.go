@@ -344,6 +344,42 @@ func TestRoom(t *testing.T) {
 	}
 }
 
+// Waiting is how many vectors a sum of few slices writes to.
+func TestWaiting(t *testing.T) {
+	const n = 8
+	for _, size := range []int{1, 2, 4, 8, 16} {
+		for present := 1; present <= size; present++ {
+			be := ref.New[float32]()
+			x, err := be.Alloc(kernels.F32, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := NewSum(be, InProcess(1)[0], size, x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := make([]bool, size)
+			for i := range present {
+				there[i] = true
+			}
+			if err := s.Of(there, func(i int) { gradient(kernels.Elems[float32](x), i) }); err != nil {
+				t.Fatal(err)
+			}
+			written := 0
+			for _, b := range s.owned {
+				if slices.ContainsFunc(kernels.Elems[float32](b), func(v float32) bool { return v != 0 }) {
+					written++
+				}
+			}
+			if got := Waiting(size, present); got != written || Waiting(size, size) != len(s.owned) {
+				t.Errorf("%d of %d slices: Waiting = %d, the sum has written to %d of %d vectors", present, size, got, written,
+					len(s.owned))
+			}
+			s.Close()
+		}
+	}
+}
+
 func TestLateError(t *testing.T) {
 	e := &LateError{Peers: []int{1, 3}, Limit: 30 * time.Minute}
 	if got, want := e.Error(), "waited 30m0s for ranks 1 3"; got != want {
