@@ -19,6 +19,8 @@ type Optim struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float64
 	// GradClip bounds the global L2 norm of a mini-batch's gradient.
 	GradClip float64
+	// BRatio multiplies LR for the B of adapters (LoRA+, arXiv:2402.12354); 0 stands for 1.
+	BRatio float64
 	// Schedule multiplies LR. It is read once per step that updates the model, counted from 1:
 	// verl counts from 0, so its warm-up starts with a learning rate of 0.
 	Schedule optim.Schedule

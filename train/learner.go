@@ -1,10 +1,12 @@
 package train
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"exp/kernels"
@@ -55,10 +57,13 @@ func newLearner(be kernels.Backend, name string, m *model.Model, cfg Optim, slic
 		sum.Close()
 		return nil, err
 	}
+	if all.Size() > 1 {
+		l.layout = layoutOf(m, all.Size(), all.Size()/data.Size())
+	}
+	l.opt.Hasten(l.faster())
 	if all.Size() == 1 {
 		return l, nil
 	}
-	l.layout = layoutOf(m, all.Size(), all.Size()/data.Size())
 	l.runs = runsOf(l.layout.shards.owners, m.Len())
 	if l.block, err = be.Alloc(m.Grads().DType(), kernels.SumBlock); err != nil {
 		l.close()
@@ -76,6 +81,7 @@ type optimizer interface {
 	Steps() int
 	Restore(steps int)
 	Reset()
+	Hasten(x optim.Faster)
 	Moments() []optim.Moment
 	Close()
 }
@@ -102,6 +108,30 @@ func (l *learner) newOptimizer(moments kernels.Backend) (optimizer, error) {
 			WeightDecay: c.WeightDecay})
 	}
 	return optim.NewAdamW(moments, hi-lo, c.Beta1, c.Beta2, c.Eps, c.WeightDecay)
+}
+
+// faster returns the elements of this rank's shard that are of adapters' B, with LoRA+.
+func (l *learner) faster() (x optim.Faster) {
+	x.Ratio = l.cfg.BRatio
+	if x.Ratio == 0 || x.Ratio == 1 {
+		return x
+	}
+	pieces := l.layout.shards.all
+	if l.all.Size() == 1 {
+		pieces = []piece{{hi: l.m.Len()}}
+	}
+	for _, t := range l.m.Tensors() {
+		if !t.AdapterB() {
+			continue
+		}
+		for _, p := range pieces {
+			if part, ok := p.within(t.Offset(), t.Offset()+t.Len()); ok && p.rank == l.all.Rank() {
+				x.Ranges = append(x.Ranges, optim.Range{Lo: part.at, Hi: part.at + part.hi - part.lo})
+			}
+		}
+	}
+	slices.SortFunc(x.Ranges, func(a, b optim.Range) int { return cmp.Compare(a.Lo, b.Lo) })
+	return x
 }
 
 // HiddenMatrices returns the matrices that Muon orthogonalises, one for each tensor of a checkpoint: queries, keys

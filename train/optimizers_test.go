@@ -88,3 +88,38 @@ func TestHiddenMatrices(t *testing.T) {
 		}
 	}
 }
+
+// With LoRA+ the B of every adapter moves so many times as far as without, and nothing else moves otherwise: after one
+// step of descent, whose gradients have no A, as B starts at zero. The ratio is a power of two, so the bits are equal.
+func TestFasterB(t *testing.T) {
+	run := func(ratio float64) (*model.Model, []float32) {
+		r := newToyRun(t, FlowRL, 1)
+		r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets()}
+		p := &r.cfg.Policy
+		p.Kind, p.BRatio, p.Schedule.Warmup = optim.KindSGD, ratio, 0
+		r.cfg.Steps, r.cfg.PromptsPerUpdate = 1, r.cfg.PromptsPerStep
+		r.run()
+		return r.trainer.Policy, r.params()
+	}
+	m, slow := run(0)
+	_, fast := run(16)
+	moved := map[string]bool{}
+	for _, x := range m.Tensors() {
+		factor, b := float32(1), strings.Contains(x.Name, ".lora_B.")
+		if b {
+			factor = 16
+		}
+		for i := x.Offset(); i < x.Offset()+x.Len(); i++ {
+			if fast[i] != factor*slow[i] {
+				t.Fatalf("%s: %v, want %v times %v", x.Name, fast[i], factor, slow[i])
+			}
+			moved[x.Name] = moved[x.Name] || b && slow[i] != 0
+		}
+		if b && !moved[x.Name] {
+			t.Errorf("%s does not learn", x.Name)
+		}
+	}
+	if n := len(m.Heads.Adapters.Targets); n != 7 || len(moved) < 2*n {
+		t.Errorf("%d maps have adapters, of %d tensors", n, len(moved))
+	}
+}

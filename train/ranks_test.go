@@ -280,7 +280,8 @@ func rankedCases(t *testing.T) map[string]func() *toyRun {
 			r.cfg.PromptsPerStep, r.cfg.PromptsPerUpdate = 6, 3
 			r.cfg.Filter = Filter{By: FilterScore, MaxBatches: 3}
 		}),
-		"adapters with dropout": toy(FlowRL, func(r *toyRun) {
+		"adapters with dropout, of two rates": toy(FlowRL, func(r *toyRun) {
+			r.cfg.Policy.BRatio = 16
 			r.adapters = &model.Adapters{Rank: 3, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
 		}),
 		"rewards of minus zero": toy(GRPO, func(r *toyRun) {
@@ -390,6 +391,7 @@ func TestTensorRanks(t *testing.T) {
 		},
 		"adapters": func(t *testing.T) *toyRun {
 			r := sharedToy(t, FlowRL)
+			r.cfg.Policy.BRatio = 16
 			r.adapters = &model.Adapters{Rank: 32, Alpha: 6, Targets: r.model.AdapterTargets(), Dropout: 0.2}
 			return r
 		},

@@ -148,7 +148,8 @@ func loraKeys() []Key {
 	})...), block(on, at(Train, Merge), shapedAdapters("train"))...)
 }
 
-// shapedAdapters are the keys that say where the adapters of a block are, and how they are multiplied.
+// shapedAdapters are the keys that say where the adapters of a block are, how they are multiplied, and how fast B
+// learns.
 func shapedAdapters(prefix string) []Key {
 	return []Key{
 		{Path: prefix + ".lora.exclude", Kind: String, List: true, Default: is([]string{}), Late: true,
@@ -157,6 +158,9 @@ func shapedAdapters(prefix string) []Key {
 		{Path: prefix + ".lora.rank_stabilized", Kind: Bool, Default: is(false), Late: true,
 			Help: "adapters are multiplied by alpha/√rank (rsLoRA, arXiv:2312.03732), so that a higher rank does " +
 				"not slow learning down"},
+		{Path: prefix + ".lora.b_lr_ratio", Kind: Float, Default: is(1.0), Range: above(0), Late: true,
+			Help: "adapters' B, which starts at zero, learns with so many times the learning rate of their A " +
+				"(LoRA+, arXiv:2402.12354, which has 16); 1 is the same rate"},
 	}
 }
 

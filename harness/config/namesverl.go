@@ -34,6 +34,8 @@ func trainingNames() []foreignName {
 		{"exclude_modules", "train.lora.exclude", "train.lora.exclude lists layers without an adapter; " +
 			"model.vision: frozen leaves the vision tower out"},
 		{"use_rslora", "train.lora.rank_stabilized", ""},
+		{"loraplus_lr_ratio", "train.lora.b_lr_ratio", ""},
+		{"lora_plus_ratio", "train.lora.b_lr_ratio", ""},
 		{"lora_adapter_path", "model.adapter", ""},
 		{"adapter_path", "model.adapter", ""},
 		// Algorithms.

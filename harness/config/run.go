@@ -407,6 +407,8 @@ type LoRA struct {
 	Dropout float64  `key:"dropout"`
 	// RankStabilized divides Alpha by the root of the rank (rsLoRA).
 	RankStabilized bool `key:"rank_stabilized"`
+	// BRatio multiplies the learning rate for B (LoRA+).
+	BRatio float64 `key:"b_lr_ratio"`
 }
 
 // Merging configures how trained weights are written.

@@ -55,17 +55,24 @@ func optimConfig(o config.Optim, steps int) train.Optim {
 	}
 }
 
+// adaptedOptim is optimConfig of a model with adapters, if it has them.
+func adaptedOptim(o config.Optim, l config.LoRA, steps int) train.Optim {
+	x := optimConfig(o, steps)
+	x.BRatio = l.BRatio
+	return x
+}
+
 // PolicyOptim returns the optimizer of the policy, or the reward model, that learns in a stage.
 func PolicyOptim(kind config.Stage, c *config.Run) train.Optim {
 	switch kind {
 	case config.SFT:
 		return optimConfig(c.SFT.Optim, c.SFT.Steps)
 	case config.RewardModel:
-		return optimConfig(c.RewardModel.Optim, c.RewardModel.Steps)
+		return adaptedOptim(c.RewardModel.Optim, c.RewardModel.LoRA, c.RewardModel.Steps)
 	case config.Prefer:
-		return optimConfig(c.Prefer.Optim, c.Prefer.Steps)
+		return adaptedOptim(c.Prefer.Optim, c.Prefer.LoRA, c.Prefer.Steps)
 	}
-	return optimConfig(c.Train.Optim, c.Train.Steps)
+	return adaptedOptim(c.Train.Optim, c.Train.LoRA, c.Train.Steps)
 }
 
 func samplingParams(r config.Rollout) rollout.Params {
@@ -117,7 +124,7 @@ func TrainConfig(c *config.Run) train.Config {
 		MaxPromptTokens: c.Data.MaxPromptTokens, Sampling: samplingParams(c.Rollout),
 		Turns: c.Rollout.Tools.Used(), Conversations: c.Rollout.Tools.Most(), Staleness: c.Rollout.Staleness,
 		MicroBatchTokens: c.Compute.MicroBatchTokens, Recompute: c.Compute.Recompute, Slices: c.Train.Slices,
-		Policy:     optimConfig(c.Train.Optim, c.Train.Steps),
+		Policy:     adaptedOptim(c.Train.Optim, c.Train.LoRA, c.Train.Steps),
 		VerifyRate: c.Verify.LogProbRate, MaxNotGraded: c.Reward.MaxNotGraded,
 	}
 	a := c.Algo
@@ -142,10 +149,10 @@ func TrainConfig(c *config.Run) train.Config {
 	t.Renewal = train.Renewal{Every: a.ReferenceEvery, Mix: a.ReferenceMix, ResetOptimizer: a.ReferenceResets}
 	needs := t.Needs()
 	if needs.Critic {
-		t.Critic = optimConfig(a.Critic.Optim, c.Train.Steps)
+		t.Critic = adaptedOptim(a.Critic.Optim, c.Train.LoRA, c.Train.Steps)
 	}
 	if needs.Process {
-		t.Process = train.Process{Optim: optimConfig(a.Prime.Optim, c.Train.Steps),
+		t.Process = train.Process{Optim: adaptedOptim(a.Prime.Optim, c.Train.LoRA, c.Train.Steps),
 			PromptsPerUpdate: a.Prime.PromptsPerUpdate}
 	}
 	if needs.LogZ {

@@ -169,7 +169,7 @@ func PreferConfig(c *config.Run) train.PreferConfig {
 	loss := must(rl.ParsePairLoss(p.Loss))
 	return train.PreferConfig{
 		Steps: p.Steps, PairsPerStep: p.PairsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(p.Optim, p.Steps),
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: adaptedOptim(p.Optim, p.LoRA, p.Steps),
 		Reference: p.Reference == config.ReferenceStart,
 		Loss: rl.PairConfig{Beta: p.Beta, Loss: loss, Smoothing: p.Smoothing,
 			PerToken: p.PerToken || loss == rl.OddsRatio, Target: p.TargetMargin, Imitate: p.SFTWeight},
@@ -242,7 +242,7 @@ func UnpairedConfig(c *config.Run) train.UnpairedConfig {
 	p := c.Prefer
 	return train.UnpairedConfig{
 		Steps: p.Steps, AnswersPerStep: p.AnswersPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(p.Optim, p.Steps),
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: adaptedOptim(p.Optim, p.LoRA, p.Steps),
 		Loss: rl.UnpairedConfig{Beta: p.Beta, Loss: must(rl.ParseUnpairedLoss(p.Loss)), Chosen: p.ChosenWeight,
 			Rejected: p.RejectedWeight},
 	}

@@ -200,7 +200,7 @@ func RewardModelConfig(c *config.Run) train.RewardModelConfig {
 	r := c.RewardModel
 	return train.RewardModelConfig{
 		Steps: r.Steps, PairsPerStep: r.PairsPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(r.Optim, r.Steps),
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: adaptedOptim(r.Optim, r.LoRA, r.Steps),
 		Loss: rl.RewardPairConfig{Center: r.Center}, ValidateEvery: r.ValEvery,
 	}
 }
@@ -374,7 +374,7 @@ func StepModelConfig(c *config.Run) train.StepModelConfig {
 	r := c.RewardModel
 	return train.StepModelConfig{
 		Steps: r.Steps, AnswersPerStep: r.AnswersPerStep, MicroBatchTokens: c.Compute.MicroBatchTokens,
-		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: optimConfig(r.Optim, r.Steps),
+		Recompute: c.Compute.Recompute, Slices: c.Train.Slices, Optim: adaptedOptim(r.Optim, r.LoRA, r.Steps),
 		ValidateEvery: r.ValEvery,
 	}
 }

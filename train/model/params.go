@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"exp/kernels"
 )
@@ -30,6 +31,9 @@ func (t Tensor) Len() int {
 // Auxiliary reports whether the tensor belongs to a head that a plain language model does
 // not have. Merging writes such tensors to separate files.
 func (t Tensor) Auxiliary() bool { return t.prefix() != "" }
+
+// AdapterB reports whether the tensor is the B of an adapter, which starts at 0.
+func (t Tensor) AdapterB() bool { return strings.HasSuffix(t.Name, ".lora_B.weight") }
 
 // prefix returns the auxiliary head that the tensor belongs to: "proj_z", "score", or "".
 func (t Tensor) prefix() string {

@@ -39,9 +39,17 @@ func (o *AdamW) Close() { free(o.be, &o.m, &o.v, &o.sum) }
 // Update takes one step with learning rate lr along grads multiplied by scale.
 func (o *AdamW) Update(params, grads kernels.Buffer, lr, scale float64) {
 	o.step++
-	o.be.AdamW(params, o.m, o.v, grads, kernels.AdamW{
-		LR: lr, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay,
-		GradScale: scale, Step: o.step,
+	o.part(params, grads, 0, params.Len(), 0, lr, scale)
+}
+
+// part updates elements lo to hi of the shard, with second moments from the given one on.
+func (o *AdamW) part(params, grads kernels.Buffer, lo, hi, second int, lr, scale float64) {
+	o.faster.each(lo, hi, lr, func(a, b int, rate float64) {
+		v := o.v.Slice(second+a-lo, second+b-lo)
+		o.be.AdamW(params.Slice(a, b), o.m.Slice(a, b), v, grads.Slice(a, b), kernels.AdamW{
+			LR: rate, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay,
+			GradScale: scale, Step: o.step,
+		})
 	})
 }
 

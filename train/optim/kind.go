@@ -56,13 +56,17 @@ type Moment struct {
 	Place func(n int) int
 }
 
-// progress is what all optimizers have: the norm of a gradient and the number of updates.
+// progress is what all optimizers have: the norm of a gradient, the number of updates and what learns faster.
 type progress struct {
-	be   kernels.Backend
-	sum  kernels.Buffer // float64, an element for each block of the gradient's norm
-	host [1]float64     // sum on the host; a local variable would escape at each norm
-	step int
+	be     kernels.Backend
+	sum    kernels.Buffer // float64, an element for each block of the gradient's norm
+	host   [1]float64     // sum on the host; a local variable would escape at each norm
+	step   int
+	faster Faster
 }
+
+// Hasten makes elements of the shard learn faster from now on.
+func (o *progress) Hasten(x Faster) { o.faster = x }
 
 // Norm returns the L2 norm of grads, summed in float64.
 func (o *progress) Norm(grads kernels.Buffer) float64 {

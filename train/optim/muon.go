@@ -88,7 +88,7 @@ func (o *Muon) Update(params, grads kernels.Buffer, lr, factor float64) {
 	at, second := 0, 0
 	for _, m := range o.arena.Matrices {
 		lo, hi := o.within(m)
-		o.vectors(params, grads, at, lo, second, lr, factor)
+		o.part(params, grads, at, lo, second, lr, factor)
 		second += lo - at
 		g, b := grads.Slice(lo, hi), o.m.Slice(lo, hi)
 		scale(o.be, g, float64((1-o.Momentum)*factor))
@@ -97,7 +97,7 @@ func (o *Muon) Update(params, grads kernels.Buffer, lr, factor float64) {
 		add(o.be, g, b, o.Momentum)
 		at = hi
 	}
-	o.vectors(params, grads, at, params.Len(), second, lr, factor)
+	o.part(params, grads, at, params.Len(), second, lr, factor)
 	if o.arena.Gather != nil {
 		o.arena.Gather()
 	}
@@ -105,8 +105,10 @@ func (o *Muon) Update(params, grads kernels.Buffer, lr, factor float64) {
 		lo, hi := o.within(m)
 		u := o.n.orthogonal(o.arena.Grads.Slice(m.At, m.end()), m.Rows, m.Cols)
 		from := o.arena.Lo + lo - m.At
-		scale(o.be, params.Slice(lo, hi), 1-float64(lr*o.WeightDecay))
-		add(o.be, params.Slice(lo, hi), u.Slice(from, from+hi-lo), -float64(lr*rmsOfAdamW(m)))
+		o.faster.each(lo, hi, lr, func(a, b int, rate float64) {
+			scale(o.be, params.Slice(a, b), 1-float64(rate*o.WeightDecay))
+			add(o.be, params.Slice(a, b), u.Slice(from+a-lo, from+b-lo), -float64(rate*rmsOfAdamW(m)))
+		})
 	}
 }
 
@@ -122,16 +124,4 @@ func (o *Muon) within(m Matrix) (lo, hi int) {
 func (o *Muon) Moments() []Moment {
 	return []Moment{{Name: "m", Buffer: o.m},
 		{Name: "v", Buffer: o.v, Place: func(n int) int { return outside(o.all, n) }}}
-}
-
-// vectors updates elements lo to hi of the shard as AdamW does, with second moments from the given one on.
-func (o *Muon) vectors(params, grads kernels.Buffer, lo, hi, second int, lr, factor float64) {
-	if lo == hi {
-		return
-	}
-	v := o.v.Slice(second, second+hi-lo)
-	o.be.AdamW(params.Slice(lo, hi), o.m.Slice(lo, hi), v, grads.Slice(lo, hi), kernels.AdamW{
-		LR: lr, Beta1: o.Beta1, Beta2: o.Beta2, Eps: o.Eps, WeightDecay: o.WeightDecay,
-		GradScale: factor, Step: o.step,
-	})
 }

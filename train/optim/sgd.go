@@ -45,8 +45,10 @@ func (o *SGD) Update(params, grads kernels.Buffer, lr, factor float64) {
 		add(o.be, o.m, grads, factor)
 		along, factor = o.m, 1
 	}
-	scale(o.be, params, 1-float64(lr*o.WeightDecay))
-	add(o.be, params, along, -float64(lr*factor))
+	o.faster.each(0, params.Len(), lr, func(a, b int, rate float64) {
+		scale(o.be, params.Slice(a, b), 1-float64(rate*o.WeightDecay))
+		add(o.be, params.Slice(a, b), along.Slice(a, b), -float64(rate*factor))
+	})
 }
 
 // Reset restores the state before the first update.
