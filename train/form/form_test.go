@@ -290,6 +290,18 @@ func TestManyReadings(t *testing.T) {
 	}
 }
 
+// Where a rule goes on at places that several callers share, it goes on at these alone.
+func TestSharedPlaces(t *testing.T) {
+	f := schemaOf(t, `{"anyOf": [{"type":"array","items":{"$ref":"#/$defs/b"}}, {"type":"array","items":{"$ref":"#/$defs/c"}},
+		{"type":"array","items":{"anyOf":[{"$ref":"#/$defs/b"},{"$ref":"#/$defs/c"}]}}], "$defs": {"b":{"anyOf":[{"$ref":"#/$defs/d"},{"const":1}]},
+		"c":{"anyOf":[{"$ref":"#/$defs/d"},{"const":2}]}, "d":{"type":"array","items":{"const":3}}}}`)
+	for text, want := range map[string]bool{"[[3]]": true, "[[3],1,1]": true, "[2,[3,3]]": true, "[1,[3],2]": true, "[[3]": false, "[[3]3": false} {
+		if f.Matches(text) != want {
+			t.Errorf("%s: %v", text, !want)
+		}
+	}
+}
+
 func TestThoughts(t *testing.T) {
 	f := formOf(t, Spec{Choice: []string{"yes", "no"}, Thoughts: "</think>"}, bytewise())
 	for text, want := range map[string]bool{"hm <</think>yes": true, "</think>\n\nno": true, "yes": false, "a</think>b</think>yes": false,

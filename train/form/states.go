@@ -51,11 +51,12 @@ func newTable(f *Form) *table {
 
 // frame returns the number of a frame, which it may sort.
 func (t *table) frame(x frame) int32 {
-	key := appendConfigs(nil, x.sort())
+	x = x.sort()
+	key := appendConfigs(nil, x)
 	i, ok := t.index[string(key)]
 	if !ok {
 		i = int32(len(t.frames))
-		t.index[string(key)], t.frames = i, append(t.frames, slices.Clone(x.sort()))
+		t.index[string(key)], t.frames = i, append(t.frames, slices.Clone(x))
 		t.bytes += 50 + 2*len(key)
 	}
 	return i
