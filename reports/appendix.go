@@ -25,6 +25,22 @@ func (s *source) appendixSection(left []omitted) section {
 // configFile returns the path of the arm's configuration in the bundle.
 func (a *arm) configFile() string { return "configs/" + a.file + ".yaml" }
 
+// configLink leads to the arm's configuration: the file, or where there are none the page of its first run.
+func (s *source) configLink(a *arm) span {
+	if s.page == nil {
+		return span{Text: a.configFile(), Link: a.configFile()}
+	}
+	return span{Text: "run " + a.Runs[0].RID.Short(), Link: s.page(a.Runs[0].Run) + "#config"}
+}
+
+// configFolder says where the configurations are.
+func (s *source) configFolder() string {
+	if s.page == nil {
+		return "configs/"
+	}
+	return "configs/ of the report that exp report writes"
+}
+
 // reproduce lists the commands that recreate the runs and this report.
 func (s *source) reproduce() []block {
 	var b strings.Builder
@@ -54,8 +70,8 @@ func (s *source) reproduce() []block {
 	}
 	b.WriteString(" --out report\n")
 	return []block{
-		paragraph{text("The full configurations are in configs/. Rerun with the same sources on a machine of the " +
-			"same numerics class, they give the same run ids and the same bits:")},
+		paragraph{text("The full configurations are in %s. Rerun with the same sources on a machine of the "+
+			"same numerics class, they give the same run ids and the same bits:", s.configFolder())},
 		listing{b.String()},
 	}
 }

@@ -105,7 +105,7 @@ func (s *source) configSection() section {
 	if len(all) <= fewKeys {
 		differ = all
 	}
-	intended := "The intended differences between the arms; full configurations are in configs/."
+	intended := "The intended differences between the arms; full configurations are in " + s.configFolder() + "."
 	if s.brief {
 		intended = "The intended differences between the arms:"
 	}
@@ -149,7 +149,7 @@ func (s *source) aloneConfig(sec section) section {
 		g.add(line{styled(mono, key)}, text("%s", a.Runs[0].setting(key)))
 	}
 	sec.Blocks = []block{folded{"Task, algorithm, rollout and training", []block{g}},
-		paragraph{line{{Text: "Full configuration: "}, {Text: a.configFile(), Link: a.configFile()}}}}
+		paragraph{line{{Text: "Full configuration: "}, s.configLink(a)}}}
 	return sec
 }
 

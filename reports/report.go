@@ -32,6 +32,9 @@ type Input struct {
 	// Brief leaves out figures, samples and what the runs were made with: the summary,
 	// what differs, and the tables of results remain.
 	Brief bool
+	// RunPage returns the address of a run's page, with its configuration at #config, on a server that shows the
+	// report without its files; nil: the configurations are files of the report.
+	RunPage func(store.Run) string
 }
 
 // Report is a report ready to be rendered. Rendering does not change it.
@@ -50,6 +53,7 @@ type source struct {
 	left   []string        // as Input.Left
 	title  string
 	brief  bool
+	page   func(store.Run) string // as Input.RunPage
 
 	labelNote string // says how labels differ from names; may be empty
 
@@ -81,7 +85,8 @@ func New(ctx context.Context, in Input) (*Report, error) {
 }
 
 func read(ctx context.Context, in Input) (*source, error) {
-	s := &source{db: in.DB, title: in.Title, result: in.Comparison, left: in.Left, brief: in.Brief}
+	s := &source{db: in.DB, title: in.Title, result: in.Comparison, left: in.Left, brief: in.Brief,
+		page: in.RunPage}
 	arms := []compare.Arm{in.Arm}
 	if len(in.SideBySide) > 0 {
 		arms = in.SideBySide

@@ -35,7 +35,7 @@ type differenceRow struct {
 
 // input compares the selected arms, as exp report does.
 func (s *Server) input(ctx context.Context, q url.Values) (reports.Input, error) {
-	in := reports.Input{DB: s.db}
+	in := reports.Input{DB: s.db, RunPage: func(r store.Run) string { return "/run/" + r.RID.String()[:selDigits] }}
 	arms, err := s.selected(ctx, q)
 	if err != nil {
 		return in, err

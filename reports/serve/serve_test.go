@@ -107,6 +107,7 @@ func TestPages(t *testing.T) {
 	s := newSite(t, two(t))
 	flow, ppo, live, broken := s.idOf("flow", 0), s.idOf("ppo&co", 0), s.idOf("live", 0), s.idOf("broken", 0)
 	inline := regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:|<script>alert|<i>`)
+	relative := regexp.MustCompile(`(?:href|src)="(?:[^/#?"d]|d[^a])[^"]*"`) // data: is the empty icon of a report
 	for _, tt := range []struct {
 		path string
 		want []string
@@ -145,6 +146,8 @@ func TestPages(t *testing.T) {
 		{"/compare?sel=task+%3D+countdown&allow=train.steps", []string{"Comparability", "Left out.", "broken, which has no finished run: run ",
 			"(seed 0) is failed at step 5 of 200"}},
 		{"/report?sel=flow&sel=ppo%26co", []string{"Experiment report", `<a href="/">All runs</a>`, "<svg class=\"plot\""}},
+		{"/report?sel=flow", []string{`Full configuration: <a href="/run/` + flow, "#config\">run "}},
+		{"/compare?sel=flow", []string{`Full configuration: <a href="/run/` + flow}},
 		{"/problems?sel=" + flow + "&sel=" + ppo, []string{"3 problems", "3,4,5=16", "difference",
 			`<td class="begins" title="Make 16 from 3, 4 and 5.">Make 16 from 3, 4 and 5.</td>`}},
 		{"/problems?sel=" + flow + "&sel=" + ppo + "&suite=test&item=3,4,5%3D16", []string{"Make 16 from 3, 4 and 5.", "ppo&amp;co#0", "1×"}},
@@ -157,6 +160,9 @@ func TestPages(t *testing.T) {
 			if !strings.Contains(body, want) {
 				t.Errorf("%s: no %q", tt.path, want)
 			}
+		}
+		if found := relative.FindString(body); found != "" {
+			t.Errorf("%s: a link to a file that the server lacks: %q", tt.path, found)
 		}
 		if strings.HasPrefix(tt.path, "/report") {
 			continue // its style sheet is inside; TestGuard looks at its policy
