@@ -31,6 +31,8 @@ type episode struct {
 	asking atomic.Int32 // requests that wait for answers
 	heard  atomic.Int64 // when the program was last heard of, in nanoseconds of the clock
 
+	refused atomic.Pointer[error] // why the last request had no answer; nil before the first
+
 	mu      sync.Mutex // of what follows
 	strands map[string]*strand
 	begun   int // conversations, if all are learned from
@@ -122,6 +124,19 @@ func (x *episode) completion() rollout.Completion {
 		})
 	}
 	return c
+}
+
+// refusal says why the last request had no answer, for programs whose errors do not; "" if it had one. It may be
+// called for no episode.
+func (x *episode) refusal() string {
+	if x == nil {
+		return ""
+	}
+	err := x.refused.Load()
+	if err == nil || *err == nil || errors.Is(*err, context.Canceled) || errors.Is(*err, errOver) {
+		return ""
+	}
+	return "; its last request was refused: " + (*err).Error()
 }
 
 // images says which images a request may show; nil: none.
