@@ -84,6 +84,9 @@ func (o *obedient) play(t *task) {
 		case "die":
 			fmt.Fprintln(os.Stderr, "no life left")
 			os.Exit(3)
+		case "cite":
+			fmt.Fprintln(os.Stderr, "400 messages must be a list of messages, objects with role")
+			os.Exit(4)
 		case "once": // the process that is asked first dies
 			if _, err := os.Stat(t.Gold); err != nil {
 				_ = os.WriteFile(t.Gold, nil, 0o666)
@@ -245,6 +248,8 @@ func TestPlay(t *testing.T) {
 		{"ask image die", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) ` +
 			"before it answered; it said: no life left; its last request was refused: messages must be a " +
 			`list of messages, objects with role and content, not [{"content":"no role"}]`},
+		{"ask image cite", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 4) ` +
+			"before it answered; it said: 400 messages must be a list of messages, objects with role"},
 		{"image ask die", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) ` +
 			"before it answered; it said: no life left"},
 		{"ask once ask end", once, "no(0)[user]q2>yes", "[user]q0>", "<nil>"}, // the second try has the policy's second answer first

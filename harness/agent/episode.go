@@ -126,9 +126,9 @@ func (x *episode) completion() rollout.Completion {
 	return c
 }
 
-// refusal says why the last request had no answer, for programs whose errors do not; "" if it had one. It may be
+// refusal says why the last request had no answer, where the program's own words do not; "" if it had one. It may be
 // called for no episode.
-func (x *episode) refusal() string {
+func (x *episode) refusal(said error) string {
 	if x == nil {
 		return ""
 	}
@@ -136,7 +136,11 @@ func (x *episode) refusal() string {
 	if err == nil || *err == nil || errors.Is(*err, context.Canceled) || errors.Is(*err, errOver) {
 		return ""
 	}
-	return "; its last request was refused: " + (*err).Error()
+	why := (*err).Error()
+	if strings.Contains(said.Error(), why[:min(len(why), 20)]) {
+		return ""
+	}
+	return "; its last request was refused: " + why
 }
 
 // images says which images a request may show; nil: none.
