@@ -217,42 +217,71 @@ func runLine(r Run) line {
 	return line{{Clean(text), Strong}}
 }
 
-// resultLine is the permanent line of a stage that ended: name, status, facts,
-// and the wall time at the right.
-func resultLine(st Stage, r Result, width int) line {
-	l := line{
+// resultLines are the permanent lines of a stage that ended: name, status, facts,
+// and the wall time at the right; one line unless the terminal is too narrow.
+func resultLines(st Stage, r Result, width int) []line {
+	head := line{
 		{indent + Pad(Clean(st.Kind), nameColumn-len(indent), false), Plain},
 		{Pad(string(r.Status), statusColumn-len(indent), false), r.Status.style()},
 	}
+	var more []span
 	if st.Label != "" {
-		l = append(l, span{Clean(st.Label), Strong})
+		more = append(more, span{Clean(st.Label), Strong})
 	}
 	if r.From != "" {
-		l = append(l, span{"(from " + Clean(r.From) + ")", Faint})
+		more = append(more, span{"(from " + Clean(r.From) + ")", Faint})
 	}
-	for _, f := range r.Facts {
-		l = append(l, span{f.phrase(), Plain})
-	}
-	wall := quantity.Duration(r.Wall)
-	room := min(wallColumn, width-1) - l.width() - len(indent)
-	return append(l, span{Pad(wall, room, true), Faint})
+	return wrapped(head, append(more, phrases(r.Facts)...), quantity.Duration(r.Wall), width)
 }
 
-// outcomeLine is the permanent line of a run that did not simply finish.
-func outcomeLine(o Outcome, width int) line {
+// outcomeLines are the permanent lines of a run that did not simply finish.
+func outcomeLines(o Outcome, width int) []line {
 	word, facts := o.Status, o.Facts
 	if o.Status == Cached {
 		word, facts = Done, []Fact{{Text: "nothing to execute"}}
 	}
-	l := line{{indent + Pad(string(word), nameColumn-len(indent), false), word.style()}}
-	for _, f := range facts {
-		l = append(l, span{f.phrase(), Plain})
+	head := line{{indent + Pad(string(word), nameColumn-len(indent), false), word.style()}}
+	wall := ""
+	if o.Wall != 0 {
+		wall = quantity.Duration(o.Wall)
 	}
-	if o.Wall == 0 {
-		return l
+	return wrapped(head, phrases(facts), wall, width)
+}
+
+func phrases(facts []Fact) []span {
+	list := make([]span, len(facts))
+	for i, f := range facts {
+		list[i] = span{f.phrase(), Plain}
 	}
-	room := min(wallColumn, width-1) - l.width() - len(indent)
-	return append(l, span{Pad(quantity.Duration(o.Wall), room, true), Faint})
+	return list
+}
+
+// wrapped continues head with spans and, unless it is "", the wall time at the right. Spans that have no room go on in
+// the next line, below a stage's label; on a terminal of few columns at the margin.
+func wrapped(head line, spans []span, wall string, width int) []line {
+	lines := []line{head}
+	margin := span{strings.Repeat(" ", nameColumn+statusColumn-len(indent)), Plain}
+	if width < 40 {
+		margin.text = ""
+	}
+	add := func(s span) *line {
+		last := &lines[len(lines)-1]
+		if last.width()+len(indent)+Width(s.text) >= width && len(*last) > 1 {
+			lines = append(lines, line{margin})
+			last = &lines[len(lines)-1]
+		}
+		*last = append(*last, s)
+		return last
+	}
+	for _, s := range spans {
+		add(s)
+	}
+	if wall != "" {
+		last := add(span{wall, Faint})
+		s := &(*last)[len(*last)-1]
+		s.text = Pad(s.text, Width(s.text)+min(wallColumn, width-1)-last.width(), true)
+	}
+	return lines
 }
 
 // cachedStage is a stage whose result was already stored.
