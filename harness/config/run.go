@@ -448,7 +448,9 @@ type Online struct {
 	Repetition  float64 `key:"repetition_penalty"`
 	Presence    float64 `key:"presence_penalty"`
 	Frequency   float64 `key:"frequency_penalty"`
-	Best        string  `key:"best"`
+
+	MaxNotGraded float64 `key:"max_not_graded"`
+	Best         string  `key:"best"`
 }
 
 // Chooses reports whether validations choose a run's weights. Then they are part of training's result.
