@@ -82,15 +82,16 @@ func miniValues(v map[string]any, _ architecture, c model.Config) {
 	layers, width := math.Sqrt(float64(c.Layers)), float64(c.Width)
 	residual, divisor := cmp.Or(c.ResidualScale, 1), cmp.Or(c.LogitDivisor, 1)
 	v["scale_emb"] = finite(cmp.Or(c.EmbedScale, 1))
-	v["scale_depth"] = finite(inverse(residual, func(depth float64) float64 { return depth / layers }, residual*layers))
+	v["scale_depth"] = finite(inverse(residual, func(depth float64) float64 { return depth / layers },
+		residual*layers))
 	v["dim_model_base"] = finite(inverse(divisor, func(base float64) float64 { return width / base }, width/divisor))
 }
 
 // sparseNote says that MiniCPM 4.1's sparse attention is not computed.
 func (r *settings) sparseNote() []string {
 	if r.has("sparse_config") {
-		return []string{"sparse_config: attention is dense here, as in programs that ignore the key; the authors' code " +
-			"computes sparse attention for sequences of dense_len tokens or more"}
+		return []string{"sparse_config: attention is dense here, as in programs that ignore the key; the authors' " +
+			"code computes sparse attention for sequences of dense_len tokens or more"}
 	}
 	return nil
 }
