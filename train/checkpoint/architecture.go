@@ -34,6 +34,7 @@ type architecture struct {
 
 	experts    bool    // mixtures of experts are read
 	ownRope    bool    // windowed layers have their own, unscaled rotary positions
+	inside     bool    // longrope's positions before scaling lie next to its factors, where programs look
 	activation string  // the key; empty: hidden_act
 	gate       string  // its default value; empty: silu
 	plain      bool    // feed-forward blocks have no gates
@@ -61,7 +62,7 @@ type writer func(v map[string]any, a architecture, c model.Config)
 var architectures = sync.OnceValue(func() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
 		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats(),
-		layerNorms(), apertuses())
+		layerNorms(), apertuses(), minis())
 })
 
 // llamas have Llama's block.
