@@ -224,7 +224,7 @@ func (x *gbnfReader) sequence() (*term, error) {
 				return nil, err
 			}
 			all.subs[last] = t
-		case x.lineEnds() || x.sees("|") || x.sees(")") && len(x.open) > 0:
+		case x.lineEnds() || x.sees("|)"):
 			return all, nil
 		default:
 			t, err := x.part()

@@ -156,6 +156,7 @@ func TestGrammars(t *testing.T) {
 		{"root ::= ([ab]{\n 1 ,\n3 }\n) \"c\"{2}", "acc babcc", "cc ababcc ac"},
 		{`root ::= "\x41\u00e9\U0001F600\"\\\[\]\^\-"`, `Aé😀"\[]^-`, "A"},
 		{`root ::= [\x41-C\]\\^-] [^\-a-c] [-]`, `A!- B^- ]é- ^é- -]- \x-`, "D!- Aa- A-- A!b"},
+		{`root ::= [^a-yb-cx-z]`, "A é", "d y z"},
 		{`root ::= "a"{0} ([b]{1,1} | "c"{0,0} "d")`, "b d", "ab cd bb"},
 		{`root ::= "x" (""{0,3} "a")+ ("b"+){2,}`, "xabb xaabbb", "xbb xab"},
 		{"root ::= |\"a\"| unused-not \"z\"\nunused-not ::= \"n\"\nunused ::= \"u\" unused?", "a nz", "u z"},
@@ -191,6 +192,10 @@ func TestGrammars(t *testing.T) {
 	f = formOf(t, Spec{Grammar: `root ::= "a" root? "b"`, Thoughts: "</t>"}, bytewise())
 	if !f.Matches("hm </t>\naabb") || f.Matches("aabb") {
 		t.Error("thoughts before a grammar")
+	}
+	f = formOf(t, Spec{Grammar: `root ::= [ab]`, Calls: &Calls{Frames: []Frame{{Open: "<", Between: ">"}}, Tools: []Tool{{Name: "f"}}}}, bytewise())
+	if !f.Matches("b") || !f.Matches("<f>{}") || f.Matches("<f>b") {
+		t.Error("a grammar or calls")
 	}
 	c := NewCache(bytewise())
 	x, _ := c.Form(Spec{Grammar: `root ::= "a"`})

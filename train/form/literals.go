@@ -113,7 +113,7 @@ func (x *gbnfReader) char() (rune, error) {
 	}
 	if digits > 0 && x.at+digits <= len(x.text) {
 		code, err := strconv.ParseUint(x.text[x.at:x.at+digits], 16, 32)
-		if err == nil && code <= utf8.MaxRune && utf8.ValidRune(rune(code)) {
+		if err == nil && utf8.ValidRune(rune(code)) {
 			x.at += digits
 			return rune(code), nil
 		}
