@@ -40,7 +40,7 @@ func formFields() map[string]field {
 	m := map[string]field{}
 	for name, of := range map[string]func(string) field{"response_format": set(readResponseFormat),
 		"structured_outputs": set(readStructured), "guided_json": set(schemaSpec), "guided_regex": set(regexSpec),
-		"guided_choice": set(choiceSpec)} {
+		"guided_choice": set(choiceSpec), "guided_grammar": set(grammarSpec)} {
 		m[name] = of(name)
 	}
 	return m
@@ -82,7 +82,7 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 			continue
 		}
 		if spec != nil {
-			return nil, errors.New("has several forms: one of json, regex, choice and json_object fits")
+			return nil, errors.New("has several forms: one of json, regex, choice, grammar and json_object fits")
 		}
 		switch name {
 		case "json":
@@ -91,12 +91,15 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 			spec, err = regexSpec(raw)
 		case "choice":
 			spec, err = choiceSpec(raw)
+		case "grammar":
+			spec, err = grammarSpec(raw)
 		case "json_object":
 			if spec = (&form.Spec{Object: true}); string(raw) != "true" {
 				err = errors.New("must be true or false")
 			}
 		default:
-			return nil, fmt.Errorf("has %q, which is not supported: json, regex, choice and json_object are", name)
+			return nil, fmt.Errorf("has %q, which is not supported: json, regex, choice, grammar and json_object "+
+				"are", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("has a %s that %w", name, err)
@@ -128,6 +131,14 @@ func choiceSpec(raw json.RawMessage) (*form.Spec, error) {
 		return nil, fmt.Errorf("must be a list of texts, none of them empty, not %s", short(raw))
 	}
 	return &form.Spec{Choice: list}, nil
+}
+
+func grammarSpec(raw json.RawMessage) (*form.Spec, error) {
+	var text string
+	if json.Unmarshal(raw, &text) != nil || text == "" {
+		return nil, fmt.Errorf("must be a grammar in GBNF, such as root ::= [0-9]+, not %s", short(raw))
+	}
+	return &form.Spec{Grammar: text}, nil
 }
 
 // readToolChoice reads whether answers call tools.

@@ -1,11 +1,11 @@
-// Package form restricts completions to texts of a form: a regular expression, one of some texts, or JSON that follows
-// a schema. A Form tells a sampler which tokens may come next (rollout.Form), and never leads into a text that cannot
-// be completed.
+// Package form restricts completions to texts of a form: a regular expression, one of some texts, JSON that follows a
+// schema, or a context-free grammar. A Form tells a sampler which tokens may come next (rollout.Form), and never leads
+// into a text that cannot be completed.
 //
-// A form is an automaton over bytes that may call parts of itself, so that JSON nests without a bound (grammar.go). It
-// is made deterministic as far as completions go (states.go). The tokens that a state allows come from a walk
-// through the vocabulary's texts as a tree (vocabulary.go), once for each state. So a token may begin or end within
-// a character, or span several parts of a form: any way to write an allowed text in tokens is allowed.
+// A form is an automaton over bytes that may call parts of itself, so that JSON and the rules of grammars nest without
+// a bound (grammar.go). It is made deterministic as far as completions go (states.go). The tokens that a state allows
+// come from a walk through the vocabulary's texts as a tree (vocabulary.go), once for each state. So a token may begin
+// or end within a character, or span several parts of a form: any way to write an allowed text in tokens is allowed.
 //
 // Compared with XGrammar (arXiv:2411.15100) nothing is computed ahead, and each state looks through the whole tree.
 // Not covered: forms that need to remember text, such as unique items of any text or back references.
@@ -22,13 +22,14 @@ import (
 	"exp/train/rollout"
 )
 
-// Spec says which texts have a form. One of the first four fields is set, or Calls, or both.
+// Spec says which texts have a form. One of the first five fields is set, or Calls, or both.
 type Spec struct {
-	Regex  string          // Go's regular expressions (RE2), of the whole text
-	Choice []string        // one of these texts
-	Schema json.RawMessage // JSON that follows this JSON schema
-	Object bool            // any JSON object
-	Calls  *Calls          // calls of tools, or texts as another field says
+	Regex   string          // Go's regular expressions (RE2), of the whole text
+	Choice  []string        // one of these texts
+	Schema  json.RawMessage // JSON that follows this JSON schema
+	Object  bool            // any JSON object
+	Grammar string          // a text of root in this grammar, in GBNF
+	Calls   *Calls          // calls of tools, or texts as another field says
 
 	// Thoughts, if not empty, closes thoughts that the prompt has opened: any text up to it, and line ends, come
 	// before the form.
@@ -43,7 +44,7 @@ type Channels struct{ Open, Close, Ends, Text string }
 
 // Error says why a Spec is refused.
 type Error struct {
-	Part string // "regex", "choice", "json" or "tools"
+	Part string // "regex", "choice", "json", "grammar" or "tools"
 	Err  error
 }
 
@@ -122,7 +123,7 @@ func (s *Spec) expr(g *grammar) (part string, e expr, err error) {
 	if err != nil {
 		return "tools", nil, err
 	}
-	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object {
+	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object && s.Grammar == "" {
 		return "tools", calls, nil
 	}
 	part, e, err = s.content(g)
@@ -149,6 +150,9 @@ func (s *Spec) content(g *grammar) (part string, e expr, err error) {
 		return "json", e, err
 	case s.Object:
 		return "json", jsonOf(g).object, nil
+	case s.Grammar != "":
+		e, err = grammarOf(g, s.Grammar)
+		return "grammar", e, err
 	}
 	return "form", nil, errors.New("says nothing")
 }

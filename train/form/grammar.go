@@ -133,6 +133,17 @@ func star(e expr) expr {
 	}
 }
 
+// plus stands for e once or more.
+func plus(e expr) expr {
+	return func(g *grammar, from, to node) {
+		in, out := g.node(), g.node()
+		g.skip(from, in)
+		e(g, in, out)
+		g.skip(out, in)
+		g.skip(out, to)
+	}
+}
+
 // repeat stands for e least to most times; most < 0: any number from least.
 func repeat(e expr, least, most int) expr {
 	if most >= 0 && least > most {
@@ -163,7 +174,7 @@ func (g *grammar) finish(main int32) error {
 	if g.large {
 		return errLarge
 	}
-	live := g.live()
+	live := g.leading(true)
 	if !live[g.rules[main].in] {
 		return errors.New("no text has the form, or the model's tokens can write none that does")
 	}
@@ -181,13 +192,9 @@ func (g *grammar) finish(main int32) error {
 // findNullable finds the rules with an empty text.
 func (g *grammar) findNullable() {
 	g.nullable = make([]bool, len(g.rules))
-	for found := true; found; {
-		found = false
-		for r, rule := range g.rules {
-			if !g.nullable[r] && slices.Contains(g.reach(rule.in), rule.out) {
-				g.nullable[r], found = true, true
-			}
-		}
+	leads := g.leading(false)
+	for r, rule := range g.rules {
+		g.nullable[r] = leads[rule.in]
 	}
 }
 
@@ -212,27 +219,34 @@ func (g *grammar) reach(n node) []node {
 	return nodes
 }
 
-// live returns the nodes from which some text leads to the end of their rule.
-func (g *grammar) live() []bool {
+// leading returns the nodes from which a text leads to the end of their rule: any text, or the empty one.
+func (g *grammar) leading(any bool) []bool {
+	type calling struct {
+		from node
+		call
+	}
 	before := make([][]node, len(g.arcs)) // nodes with an arc or a skip
-	calling := make([][]node, len(g.arcs))
+	calls := make([][]calling, len(g.arcs))
 	for n := range g.arcs {
-		for _, a := range g.arcs[n] {
-			before[a.to] = append(before[a.to], node(n))
+		if any {
+			for _, a := range g.arcs[n] {
+				before[a.to] = append(before[a.to], node(n))
+			}
 		}
 		for _, to := range g.skips[n] {
 			before[to] = append(before[to], node(n))
 		}
 		for _, c := range g.calls[n] {
-			in := g.rules[c.rule].in
-			calling[c.back], calling[in] = append(calling[c.back], node(n)), append(calling[in], node(n))
+			for _, needs := range []node{c.back, g.rules[c.rule].in} {
+				calls[needs] = append(calls[needs], calling{node(n), c})
+			}
 		}
 	}
-	live := make([]bool, len(g.arcs))
+	leads := make([]bool, len(g.arcs))
 	var list []node
 	found := func(n node) {
-		if !live[n] {
-			live[n], list = true, append(list, n)
+		if !leads[n] {
+			leads[n], list = true, append(list, n)
 		}
 	}
 	for _, r := range g.rules {
@@ -244,13 +258,13 @@ func (g *grammar) live() []bool {
 		for _, m := range before[n] {
 			found(m)
 		}
-		for _, m := range calling[n] {
-			if slices.ContainsFunc(g.calls[m], func(c call) bool { return live[c.back] && live[g.rules[c.rule].in] }) {
-				found(m)
+		for _, c := range calls[n] {
+			if leads[c.back] && leads[g.rules[c.rule].in] {
+				found(c.from)
 			}
 		}
 	}
-	return live
+	return leads
 }
 
 // order ranks the rules. It returns an error for a rule that may call itself before it has taken a byte.
