@@ -39,6 +39,7 @@ type grammar struct {
 	spelled map[int32]string // and the texts in whose place they are
 	edges   int              // arcs, skips and calls
 	large   bool
+	compact bool // JSON has no white space between the parts of a value
 
 	values       map[string]expr // of arguments, by what they follow
 	json, python *jsonRules
