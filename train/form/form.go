@@ -64,8 +64,9 @@ type Form struct {
 	room  int // bytes of a table
 	dead  *state
 	out   node            // where a text ends
-	list  []config        // room of closure
-	calls []called        // too
+	list  []config        // room of state
+	calls []frame         // too: by the rank of a rule that is called, where that goes on
+	waits []uint64        // too: a bit for each rank, set where a rule is called and not yet begun
 	seen  map[config]bool // of list
 	path  []*state        // room of fill
 	begin *state
@@ -94,7 +95,8 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 		return nil, &Error{part, err}
 	}
 	f := &Form{vocab: v, g: g, seen: map[config]bool{}, path: make([]*state, v.deepest+2), marks: g.marks,
-		room: mostBytes, out: g.rules[main].out}
+		room: mostBytes, out: g.rules[main].out, calls: make([]frame, len(g.rules)),
+		waits: make([]uint64, len(g.rules)/64+1)}
 	f.classify()
 	f.dead = &state{}
 	f.t = newTable(f)

@@ -21,6 +21,10 @@ type term struct {
 	subs        []*term // of a sequence, of a choice; the one that is repeated
 	least, most int     // times; most < 0: any number
 	rule        *definition
+
+	up   *term       // of which it is a part; nil: it is the body of a rule
+	of   *definition // whose part it is
+	held int         // parts for which holds is known
 }
 
 type termOp int
@@ -39,7 +43,7 @@ type definition struct {
 	name  string
 	at    int
 	body  *term
-	users []*definition // rules that name it
+	users []*term // that name it
 
 	finite, nullable bool  // it has a text, the empty one
 	number           int32 // in the automaton; -1: not there
@@ -54,8 +58,7 @@ type gbnfReader struct {
 	named map[string]*definition
 }
 
-// mostGroups bounds how deep groups nest, and mostRules the rules of a grammar: the time for the rules that may come
-// next grows with the square of their number.
+// mostGroups bounds how deep groups nest, and mostRules the rules of a grammar, which may all be open at once.
 const (
 	mostGroups = 100
 	mostRules  = 10_000

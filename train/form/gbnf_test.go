@@ -112,9 +112,17 @@ func checkMask(t *testing.T, r *rand.Rand, g *plainGrammar, sets []map[item]bool
 // Texts that a grammar reads in very many ways take polynomial time and room. The places that a state has at once say
 // so: readings that go on alike share them.
 func TestAmbiguousGrammars(t *testing.T) {
-	doubling := "root ::= r0\n"
-	for i := range 40 {
-		doubling += fmt.Sprintf("r%d ::= r%d r%d\n", i, i+1, i+1)
+	doubling := func(n int) string {
+		text := "root ::= r0\n"
+		for i := range n {
+			text += fmt.Sprintf("r%d ::= r%d r%d\n", i, i+1, i+1)
+		}
+		return text
+	}
+	wide, ring := "root ::= ", ""
+	for i := range mostRules - 1 {
+		wide += fmt.Sprintf("r%d | ", i)
+		ring += fmt.Sprintf("r%d ::= [a-c] r%d?\n", i, (i+7)%(mostRules-1))
 	}
 	as := func(n int) string { return strings.Repeat("a", n) }
 	for _, tt := range []struct {
@@ -123,8 +131,9 @@ func TestAmbiguousGrammars(t *testing.T) {
 	}{
 		{"two of itself", `root ::= "a" root root | "a"`, as(101), as(100), 1},
 		{"nullable loops", "root ::= ((x*)* | (x?)+ y*){0,3}\nx ::= (y | \"a\"?)*\ny ::= \"a\"? (\"b\"? \"\")*", as(200) + "bbab", "ac", 3},
-		{"2^40 optional ones", doubling + `r40 ::= "a"?`, as(120), as(120) + "b", 1},
-		{"2^40 lists", doubling + `r40 ::= ("a" | "a" r0 "b")?`, as(12) + strings.Repeat("b", 11), as(3) + "bbbb", 13},
+		{"2^200 optional ones", doubling(200) + `r200 ::= "a"?`, as(120), as(120) + "b", 1},
+		{"2^40 lists", doubling(40) + `r40 ::= ("a" | "a" r0 "b")?`, as(12) + strings.Repeat("b", 11), as(3) + "bbbb", 13},
+		{"all rules at once", wide + "\"d\"\n" + ring, "abcabcc", "dd", mostRules},
 		{"palindromes", `root ::= "a" root "a" | "b" root "b" | ""`, as(90) + "bb" + as(90), as(90) + "b" + as(90), 50},
 		{"deep", `root ::= "(" root ")" | "a"`, strings.Repeat("(", 5000) + "a" + strings.Repeat(")", 5000), "(((a))))", 2},
 		{"nested stars", `root ::= ` + strings.Repeat("(", 90) + `"a"?` + strings.Repeat(")*", 90), as(50), "b", 1},
@@ -221,7 +230,9 @@ func TestRefusedGrammars(t *testing.T) {
 		"root ::= []": "line 1, column 10: the class has no characters", "root ::= [^]": "the class has no characters",
 		`root ::= [^\x00-\U0010FFFF]`: "line 1, column 10: the class leaves no character",
 		`root ::= "\q"`:               `line 1, column 11: \ begins no escape: those are \n,`, `root ::= "\x4"`: `column 11: \ begins no escape`,
-		`root ::= "\uD800"`: "begins no escape", `root ::= "\UFFFFFFFF"`: "begins no escape", `root ::= "\`: "begins no escape", `root ::= "\x+4"`: "begins no escape",
+		`root ::= "\uD800"`:       `line 1, column 11: \uD800 is the code of no character: those go to 10FFFF, without D800`,
+		`root ::= "\UFFFFFFFF"`:   `line 1, column 11: \UFFFFFFFF is the code of no character`,
+		`root ::= [a-\U00110000]`: `line 1, column 13: \U00110000 is the code of no character`, `root ::= "\`: "begins no escape", `root ::= "\x+4"`: "begins no escape",
 		"root ::= * \"a\"": "line 1, column 10: * has nothing before it to repeat", "root ::= (|{2})": "column 12: { has nothing before it",
 		"root ::= \"a\"{}":   "line 1, column 13: { does not count: write {3}, {2,} or {2,5}, with numbers up to 262144",
 		"root ::= \"a\"{,2}": "column 13: { does not count", "root ::= \"a\"{1 2}": "{ does not count", "root ::= \"a\"{1,b}": "{ does not count",
@@ -238,6 +249,10 @@ func TestRefusedGrammars(t *testing.T) {
 		"root ::= " + strings.Repeat("(", 101) + strings.Repeat(")", 101): "line 1, column 110: groups nest deeper than 100",
 		many: "line 10001, column 1: the grammar has more than 10000 rules",
 		"root ::= ((\"a\"{0,1000}){0,1000}){0,1000}": "the grammar is too large: its parts are repeated too often; make a rule",
+		// Few places, but between them 20 million bytes, ends of alternatives and rules.
+		"root ::= [" + strings.Repeat("a", 1000) + "]{20000}":               "the grammar is too large",
+		"root ::= (" + strings.Repeat("|", 1000) + " [a]){20000}":           "the grammar is too large",
+		"root ::= (" + strings.Repeat("x|", 1000) + "){20000}\nx ::= \"x\"": "the grammar is too large",
 		// No end.
 		"root ::= \"a\" root": "line 1, column 1: no text is a whole root: each way to write it has a part that needs root again",
 		"root ::= \"a\"\n b ::= c | b \"x\"\nc ::= (\"y\" b)+": "line 2, column 2: no text is a whole b",

@@ -37,6 +37,7 @@ type grammar struct {
 	chars   []rune           // characters that tokens can write, in order; nil: all
 	marks   map[int32][]byte // tokens without a text, with the bytes that stand for them
 	spelled map[int32]string // and the texts in whose place they are
+	edges   int              // arcs, skips and calls
 	large   bool
 
 	values       map[string]expr // of arguments, by what they follow
@@ -44,10 +45,15 @@ type grammar struct {
 
 	nullable []bool  // by rule: it has the empty text; set by finish
 	rank     []int32 // by rule: higher than the rules that it may call before a byte; set by finish
+	ranked   []int32 // by rank: the rule
 }
 
-// mostNodes bounds a grammar: about 50 MB.
-const mostNodes = 1 << 18
+// mostNodes and mostEdges bound a grammar: about 50 and 100 MB. A node has two or three edges in most forms, and
+// hundreds where a class of many characters is repeated.
+const (
+	mostNodes = 1 << 18
+	mostEdges = 1 << 22
+)
 
 var errLarge = errors.New("the form is too large: its parts are repeated too often")
 
@@ -65,10 +71,23 @@ func (g *grammar) node() node {
 	return node(len(g.arcs) - 1)
 }
 
-func (g *grammar) skip(from, to node) { g.skips[from] = append(g.skips[from], to) }
+// edge reports whether there is room for another edge.
+func (g *grammar) edge() bool {
+	g.edges++
+	g.large = g.large || g.edges > mostEdges
+	return !g.large
+}
+
+func (g *grammar) skip(from, to node) {
+	if g.edge() {
+		g.skips[from] = append(g.skips[from], to)
+	}
+}
 
 func (g *grammar) arc(from node, lo, hi byte, to node) {
-	g.arcs[from] = append(g.arcs[from], arc{lo, hi, to})
+	if g.edge() {
+		g.arcs[from] = append(g.arcs[from], arc{lo, hi, to})
+	}
 }
 
 // define adds a rule without texts.
@@ -88,7 +107,11 @@ func (g *grammar) shared(name string, e expr) expr {
 
 // use calls a rule.
 func use(r int32) expr {
-	return func(g *grammar, from, to node) { g.calls[from] = append(g.calls[from], call{r, to}) }
+	return func(g *grammar, from, to node) {
+		if g.edge() {
+			g.calls[from] = append(g.calls[from], call{r, to})
+		}
+	}
 }
 
 // never stands for no text, and empty for the empty one.
@@ -272,7 +295,6 @@ func (g *grammar) order() error {
 	const open, done = 1, 2
 	marks := make([]byte, len(g.rules))
 	g.rank = make([]int32, len(g.rules))
-	ranked := int32(0)
 	var visit func(r int32) error
 	visit = func(r int32) error {
 		switch marks[r] {
@@ -289,8 +311,8 @@ func (g *grammar) order() error {
 				}
 			}
 		}
-		marks[r], g.rank[r] = done, ranked
-		ranked++
+		marks[r], g.rank[r] = done, int32(len(g.ranked))
+		g.ranked = append(g.ranked, r)
 		return nil
 	}
 	for r := range g.rules {

@@ -113,9 +113,13 @@ func (x *gbnfReader) char() (rune, error) {
 	}
 	if digits > 0 && x.at+digits <= len(x.text) {
 		code, err := strconv.ParseUint(x.text[x.at:x.at+digits], 16, 32)
-		if err == nil && utf8.ValidRune(rune(code)) {
-			x.at += digits
+		switch end := x.at + digits; {
+		case err == nil && code <= utf8.MaxRune && utf8.ValidRune(rune(code)):
+			x.at = end
 			return rune(code), nil
+		case err == nil:
+			return 0, x.fail(at, "%s is the code of no character: those go to 10FFFF, without D800 to DFFF",
+				x.text[at:end])
 		}
 	}
 	return 0, x.fail(at, `\ begins no escape: those are \n, \r, \t, \\, \", \[, \], \^, \-, and \x41, \u0041, `+

@@ -2,7 +2,6 @@ package form
 
 import (
 	"errors"
-	"slices"
 	"strings"
 )
 
@@ -82,29 +81,31 @@ func (x *gbnfReader) check() error {
 	if x.named["root"] == nil {
 		return errors.New("the grammar has no rule root, which stands for a whole text: add root ::= parts")
 	}
-	x.settle(func(d *definition) *bool { return &d.finite }, (*term).finite)
+	x.settle(func(t *term) bool { return t.op == aLiteral || t.op == aClass },
+		func(d *definition) *bool { return &d.finite })
 	for _, d := range x.rules {
 		if !d.finite {
 			return x.fail(d.at, "no text is a whole %s: each way to write it has a part that needs %[1]s again, or "+
 				"another rule without an end; add an alternative without such a part", d.name)
 		}
 	}
-	x.settle(func(d *definition) *bool { return &d.nullable }, (*term).nullable)
+	x.settle(func(t *term) bool { return t.op == aLiteral && t.text == "" },
+		func(d *definition) *bool { return &d.nullable })
 	return x.recursion()
 }
 
 // link finds the rules that a part of d names.
 func (x *gbnfReader) link(d *definition, t *term) error {
+	t.of = d
 	if t.op == aName {
 		if t.rule = x.named[t.text]; t.rule == nil {
 			return x.fail(t.at, "the rule %s is not defined: add %[1]s ::= parts, or write \"%[1]s\" for the text "+
 				"itself", t.text)
 		}
-		if n := len(t.rule.users); n == 0 || t.rule.users[n-1] != d {
-			t.rule.users = append(t.rule.users, d)
-		}
+		t.rule.users = append(t.rule.users, t)
 	}
 	for _, sub := range t.subs {
+		sub.up = t
 		if err := x.link(d, sub); err != nil {
 			return err
 		}
@@ -112,39 +113,41 @@ func (x *gbnfReader) link(d *definition, t *term) error {
 	return nil
 }
 
-// settle finds the rules for which something holds. Where it begins to hold for a rule, it may for those that name it.
-func (x *gbnfReader) settle(of func(d *definition) *bool, holds func(t *term) bool) {
-	left := slices.Clone(x.rules)
-	for len(left) > 0 {
-		d := left[len(left)-1]
-		left = left[:len(left)-1]
-		if found := of(d); !*found && holds(d.body) {
-			*found, left = true, append(left, d.users...)
+// settle finds the rules for which something holds. It holds for some single parts, a sequence for all of whose parts
+// it does, a choice for one of whose parts it does, and for what may come no times. Each part is found once, and from
+// it the one that it is in: so the time grows with the length of the grammar alone.
+func (x *gbnfReader) settle(single func(t *term) bool, of func(d *definition) *bool) {
+	var left []*term // for which it holds
+	var begin func(t *term)
+	begin = func(t *term) {
+		t.held = 0
+		if single(t) || t.op == aSequence && len(t.subs) == 0 || t.op == aRepeat && t.least == 0 {
+			left = append(left, t)
+		}
+		for _, sub := range t.subs {
+			begin(sub)
 		}
 	}
-}
-
-// finite reports whether a part has a text.
-func (t *term) finite() bool {
-	return t.op == aLiteral || t.op == aClass || t.op == aName && t.rule.finite || t.combines((*term).finite)
-}
-
-// nullable reports whether a part has the empty text.
-func (t *term) nullable() bool {
-	return t.op == aLiteral && t.text == "" || t.op == aName && t.rule.nullable || t.combines((*term).nullable)
-}
-
-// combines reports whether something holds for t since it does for enough parts of t.
-func (t *term) combines(holds func(t *term) bool) bool {
-	switch t.op {
-	case aChoice:
-		return slices.ContainsFunc(t.subs, holds)
-	case aSequence:
-		return !slices.ContainsFunc(t.subs, func(sub *term) bool { return !holds(sub) })
-	case aRepeat:
-		return t.least == 0 || holds(t.subs[0])
+	for _, d := range x.rules {
+		begin(d.body)
 	}
-	return false
+	for len(left) > 0 {
+		t := left[len(left)-1]
+		left = left[:len(left)-1]
+		up := t.up
+		switch {
+		case up == nil:
+			*of(t.of) = true
+			left = append(left, t.of.users...)
+			continue
+		case up.op == aRepeat && up.least == 0:
+			continue // which begins with it
+		}
+		up.held++
+		if up.op == aSequence && up.held == len(up.subs) || up.op != aSequence && up.held == 1 {
+			left = append(left, up)
+		}
+	}
 }
 
 // firsts visits the names at the beginning of a part's texts, and reports whether the part is nullable. behind says
@@ -153,6 +156,7 @@ func (t *term) firsts(behind bool, visit func(t *term, behind bool)) (nullable b
 	switch t.op {
 	case aName:
 		visit(t, behind)
+		return t.rule.nullable
 	case aSequence:
 		for _, sub := range t.subs {
 			if !sub.firsts(behind, visit) {
@@ -169,7 +173,7 @@ func (t *term) firsts(behind bool, visit func(t *term, behind bool)) (nullable b
 	case aRepeat:
 		return t.most == 0 || t.subs[0].firsts(behind, visit) || t.least == 0
 	}
-	return t.nullable()
+	return t.op == aLiteral && t.text == ""
 }
 
 // lead is a rule at the beginning of another's texts.
