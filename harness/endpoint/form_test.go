@@ -42,6 +42,10 @@ func TestForms(t *testing.T) {
 			n := strings.Count(s, "<")
 			return paired.MatchString(s) && n == strings.Count(s, ">") && len(s) > 0
 		}},
+		{"structural_tag", `"response_format":{"type":"structural_tag","format":{"type":"tag","begin":"<b>","content":{"type":"regex",` +
+			`"pattern":"[a-c]{2,9}"},"end":"</b>"}}`, func(s string) bool {
+			return strings.HasPrefix(s, "<b>") && strings.HasSuffix(s, "</b>") && word.MatchString(s[3:len(s)-4])
+		}},
 		{"choice, with fields that could not be met", `"guided_choice":["yes","no"],"min_tokens":9,"ignore_eos":true`,
 			func(s string) bool { return s == "yes" || s == "no" }},
 	} {

@@ -1,6 +1,6 @@
 // Package form restricts completions to texts of a form: a regular expression, one of some texts, JSON that follows a
-// schema, or a context-free grammar. A Form tells a sampler which tokens may come next (rollout.Form), and never leads
-// into a text that cannot be completed.
+// schema, a context-free grammar, or tags around these. A Form tells a sampler which tokens may come next
+// (rollout.Form), and never leads into a text that cannot be completed.
 //
 // A form is an automaton over bytes that may call parts of itself, so that JSON and the rules of grammars nest without
 // a bound (grammar.go). It is made deterministic as far as completions go (states.go). The tokens that a state allows
@@ -22,13 +22,14 @@ import (
 	"exp/train/rollout"
 )
 
-// Spec says which texts have a form. One of the first five fields is set, or Calls, or both.
+// Spec says which texts have a form. One of the first six fields is set, or Calls, or both.
 type Spec struct {
 	Regex   string          // Go's regular expressions (RE2), of the whole text
 	Choice  []string        // one of these texts
 	Schema  json.RawMessage // JSON that follows this JSON schema
 	Object  bool            // any JSON object
 	Grammar string          // a text of root in this grammar, in GBNF
+	Tags    json.RawMessage // texts of this structural tag, as XGrammar has them
 	Calls   *Calls          // calls of tools, or texts as another field says
 
 	// Thoughts, if not empty, closes thoughts that the prompt has opened: any text up to it, and line ends, come
@@ -44,7 +45,7 @@ type Channels struct{ Open, Close, Ends, Text string }
 
 // Error says why a Spec is refused.
 type Error struct {
-	Part string // "regex", "choice", "json", "grammar" or "tools"
+	Part string // "regex", "choice", "json", "grammar", "structural_tag" or "tools"
 	Err  error
 }
 
@@ -125,7 +126,7 @@ func (s *Spec) expr(g *grammar) (part string, e expr, err error) {
 	if err != nil {
 		return "tools", nil, err
 	}
-	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object && s.Grammar == "" {
+	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object && s.Grammar == "" && s.Tags == nil {
 		return "tools", calls, nil
 	}
 	part, e, err = s.content(g)
@@ -155,6 +156,9 @@ func (s *Spec) content(g *grammar) (part string, e expr, err error) {
 	case s.Grammar != "":
 		e, err = grammarOf(g, s.Grammar)
 		return "grammar", e, err
+	case s.Tags != nil:
+		e, err = structuralTag(g, s.Tags)
+		return "structural_tag", e, err
 	}
 	return "form", nil, errors.New("says nothing")
 }
