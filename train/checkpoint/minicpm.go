@@ -14,7 +14,7 @@ import (
 //	residual stream   scale_depth / sqrt(num_hidden_layers)
 //	logits            dim_model_base / hidden_size
 
-// minis are models of MiniCPM.
+// minis are models of MiniCPM, and HyperCLOVA X.
 func minis() []architecture {
 	latent := model.Latent{Rank: 256, QueryRank: 768, Nope: 64, Rope: 32}
 	return []architecture{
@@ -28,6 +28,11 @@ func minis() []architecture {
 			prepare:  mini3Keys,
 			features: []feature{latentHeads(latent), noFeedForwardBias, miniScales(miniNames{12, 1.4, 256})},
 			write:    []writer{latentValues, miniValues}},
+		{class: "HyperCLOVAXForCausalLM", kind: "hyperclovax",
+			words: "HyperCLOVA X: multipliers, norms before and after the blocks",
+			eps:   1e-6, theta: 1e4, positions: 2048,
+			features: []feature{attentionBias, feedForwardBias, hyperLayers},
+			write:    []writer{outBias, ffnBias, hyperValues}},
 	}
 }
 
@@ -85,6 +90,32 @@ func miniValues(v map[string]any, _ architecture, c model.Config) {
 	v["scale_depth"] = finite(inverse(residual, func(depth float64) float64 { return depth / layers },
 		residual*layers))
 	v["dim_model_base"] = finite(inverse(divisor, func(base float64) float64 { return width / base }, width/divisor))
+}
+
+// hyperLayers reads HyperCLOVA X's multipliers and norms: logits are multiplied, not divided, and scores have their
+// usual factor if the file gives none.
+func hyperLayers(r *settings, c *model.Config) {
+	usual := !r.has("attention_multiplier")
+	if usual {
+		r.values["attention_multiplier"] = compact(1)
+	}
+	by := 1.0
+	if r.maybe("logits_scaling", &by); by > 0 {
+		r.values["logits_scaling"] = compact(1 / by)
+	}
+	if multipliers(r, c); usual {
+		c.QueryScale = 0
+	}
+	if r.flag("use_post_norm", true) {
+		c.PostNorms, c.Names = true, model.HyperNames
+	}
+}
+
+func hyperValues(v map[string]any, a architecture, c model.Config) {
+	multiplierValues(v, a, c)
+	divisor := cmp.Or(c.LogitDivisor, 1)
+	v["logits_scaling"] = number(inverse(divisor, func(by float64) float64 { return 1 / by }, 1/divisor))
+	v["attention_multiplier"], v["use_post_norm"] = orNull(c.QueryScale), c.PostNorms
 }
 
 // sparseNote says that MiniCPM 4.1's sparse attention is not computed.

@@ -136,6 +136,8 @@ var variants = map[string]Config{
 	"gpt2": {Vocab: 9, Layers: 2, Width: 8, Heads: 2, KVHeads: 2, Head: 4, FFN: 5, QKVBias: true, OutBias: true,
 		FFNBias: true, Fused: true, RopeTheta: 1, NormEps: 0.1, MaxPositions: 12, InitStd: 0.4, Gate: kernels.PlainGELUTanh,
 		Names: GPT2Names, Norm: LayerNorm, Learned: true, NoRope: []bool{true, true}, TieEmbeddings: true},
+	"nemotron": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Rotary: 2, Gate: kernels.ReLU2,
+		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.4, Norm: OffsetLayerNorm},
 	"cohere2": {Vocab: 9, Layers: 2, Width: 6, Heads: 2, KVHeads: 1, Head: 4, FFN: 5, Interleaved: true, TieEmbeddings: true,
 		RopeTheta: 50, NormEps: 0.1, MaxPositions: 12, InitStd: 0.4, Norm: WeightLayerNorm, Branches: OneNorm,
 		LogitDivisor: 1.5, Window: 3, Windowed: []bool{true, false}, NoRope: []bool{false, true}},
