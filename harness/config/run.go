@@ -274,11 +274,12 @@ type Rollout struct {
 
 // Form restricts the texts of completions; fields are zero where they have no effect.
 type Form struct {
-	Kind    string   `key:"kind"`    // None, "regex", "choice", "json_object", "json_schema" or "grammar"
+	Kind    string   `key:"kind"`    // None, or "json_object", or what a field below says
 	Regex   string   `key:"regex"`   // Kind is "regex"
 	Choice  []string `key:"choice"`  // Kind is "choice"
 	Schema  string   `key:"schema"`  // Kind is "json_schema"
 	Grammar string   `key:"grammar"` // Kind is "grammar"
+	Tags    string   `key:"tags"`    // Kind is "structural_tag"
 }
 
 // Tools answer the policy's calls within completions; fields are zero where they have no effect.

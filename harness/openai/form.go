@@ -20,7 +20,7 @@ type Wanted struct {
 	Tool  string
 }
 
-// formFields are the fields that restrict an answer's text, as in OpenAI's API and in vLLM.
+// formFields are the fields that restrict an answer's text, as in OpenAI's API, vLLM and llama.cpp's server.
 func formFields() map[string]field {
 	set := func(read func(raw json.RawMessage) (*form.Spec, error)) func(name string) field {
 		return func(name string) field {
@@ -40,7 +40,8 @@ func formFields() map[string]field {
 	m := map[string]field{}
 	for name, of := range map[string]func(string) field{"response_format": set(readResponseFormat),
 		"structured_outputs": set(readStructured), "guided_json": set(schemaSpec), "guided_regex": set(regexSpec),
-		"guided_choice": set(choiceSpec), "guided_grammar": set(grammarSpec)} {
+		"guided_choice": set(choiceSpec), "guided_grammar": set(grammarSpec), "grammar": set(grammarSpec),
+		"json_schema": set(schemaSpec)} {
 		m[name] = of(name)
 	}
 	return m
@@ -53,12 +54,16 @@ func readResponseFormat(raw json.RawMessage) (*form.Spec, error) {
 		Schema *struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
+		Object json.RawMessage `json:"schema"` // llama.cpp's, of the type json_object
 	}
 	if json.Unmarshal(raw, &f) == nil {
 		switch f.Type {
 		case "text":
 			return nil, nil
 		case "json_object":
+			if len(f.Object) > 0 && string(f.Object) != "null" {
+				return schemaSpec(f.Object)
+			}
 			return &form.Spec{Object: true}, nil
 		case "json_schema":
 			if f.Schema == nil || len(f.Schema.Schema) == 0 {
@@ -78,9 +83,16 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 	if json.Unmarshal(raw, &given) != nil {
 		return nil, fmt.Errorf("must be an object, not %s", short(raw))
 	}
+	compact := false
 	for _, name := range sortedNames(given) {
 		raw := given[name]
-		if string(raw) == "null" || string(raw) == "false" {
+		switch {
+		case string(raw) == "null" || string(raw) == "false":
+			continue
+		case name == "disable_any_whitespace":
+			if compact = string(raw) == "true"; !compact {
+				return nil, fmt.Errorf("has a %s that must be true or false, not %s", name, short(raw))
+			}
 			continue
 		}
 		if spec != nil {
@@ -109,6 +121,9 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("has a %s that %w", name, err)
 		}
+	}
+	if spec != nil {
+		spec.Compact = compact
 	}
 	return spec, nil
 }

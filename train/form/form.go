@@ -31,6 +31,7 @@ type Spec struct {
 	Grammar string          // a text of root in this grammar, in GBNF
 	Tags    json.RawMessage // texts of this structural tag, as XGrammar has them
 	Calls   *Calls          // calls of tools, or texts as another field says
+	Compact bool            // JSON has no white space between the parts of a value
 
 	// Thoughts, if not empty, closes thoughts that the prompt has opened: any text up to it, and line ends, come
 	// before the form.
@@ -77,7 +78,7 @@ var _ rollout.Form = (*Form)(nil)
 
 // New makes a form. The error is an *Error.
 func New(s Spec, v *Vocabulary) (*Form, error) {
-	g := &grammar{chars: v.chars}
+	g := &grammar{chars: v.chars, compact: s.Compact}
 	part, body, err := s.expr(g)
 	if err != nil {
 		return nil, &Error{part, err}

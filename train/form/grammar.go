@@ -39,6 +39,7 @@ type grammar struct {
 	spelled map[int32]string // and the texts in whose place they are
 	edges   int              // arcs, skips and calls
 	large   bool
+	compact bool // JSON has no white space between the parts of a value
 
 	values       map[string]expr // of arguments, by what they follow
 	json, python *jsonRules
@@ -48,11 +49,11 @@ type grammar struct {
 	ranked   []int32 // by rank: the rule
 }
 
-// mostNodes and mostEdges bound a grammar: about 50 and 100 MB. A node has two or three edges in most forms, and
-// hundreds where a class of many characters is repeated.
+// mostNodes and mostEdges bound a grammar: about 50 and 100 MB. A node has two or three edges in most forms, about 20
+// where automata meet, and hundreds where a class of many characters is repeated.
 const (
 	mostNodes = 1 << 18
-	mostEdges = 1 << 22
+	mostEdges = 1 << 23
 )
 
 var errLarge = errors.New("the form is too large: its parts are repeated too often")

@@ -114,7 +114,7 @@ func (x *gbnfReader) char() (rune, error) {
 	if digits > 0 && x.at+digits <= len(x.text) {
 		code, err := strconv.ParseUint(x.text[x.at:x.at+digits], 16, 32)
 		switch end := x.at + digits; {
-		case err == nil && code <= utf8.MaxRune && utf8.ValidRune(rune(code)):
+		case err == nil && utf8.ValidRune(rune(code)):
 			x.at = end
 			return rune(code), nil
 		case err == nil:

@@ -286,6 +286,10 @@ func TestStructuralTags(t *testing.T) {
 			}
 		}
 	}
+	wide := strings.Repeat(`{"type":"const_string","value":"a"},`, 2*mostTags)
+	if f := formOf(t, Spec{Tags: json.RawMessage(`{"format":{"type":"sequence","elements":[` + wide[:len(wide)-1] + `]}}`)}, bytewise()); !f.Matches(strings.Repeat("a", 2*mostTags)) {
+		t.Error("a long sequence")
+	}
 	f := formOf(t, Spec{Tags: json.RawMessage(`{"format":{"type":"const_string","value":"b"}}`), Thoughts: "</t>",
 		Calls: &Calls{Frames: []Frame{{Open: "<", Between: ">"}}, Tools: []Tool{{Name: "f"}}}}, bytewise())
 	if !f.Matches("a</t>b") || !f.Matches("</t><f>{}") || f.Matches("b") {
