@@ -30,7 +30,7 @@ func (a *app) configNewCommand() *cli.Command {
 			&cli.StringFlag{Name: "algo", Usage: "the `ALGORITHM`", DefaultText: config.StarterAlgos("")[0]},
 			&cli.StringFlag{Name: "model", Usage: "start from `PATH`, a Hugging Face folder or " +
 				"hub:ORG/NAME@REVISION", DefaultText: "none"},
-			&cli.StringFlag{Name: "data", Usage: "train on the problems of `FILE` (.jsonl, .parquet)",
+			&cli.StringFlag{Name: "data", Usage: "train on the problems of `FILE` (.jsonl, .csv, .parquet …)",
 				DefaultText: "generated"},
 			&cli.StringFlag{Name: "test", Usage: "score on the problems of `FILE`", DefaultText: "the --data file"},
 		},

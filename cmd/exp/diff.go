@@ -242,7 +242,7 @@ func valueText(v any) string {
 	case float64:
 		return cli.MachineText(cli.TreeOf(v))
 	}
-	return fieldText(v)
+	return exactText(v)
 }
 
 func (p *diffPage) code() error {

@@ -387,6 +387,7 @@ func TestQuery(t *testing.T) {
 	exp(t, at("query", "SELECT nonsense FROM runs")...).refuses(t, 2, "no such column: nonsense", "exp query --schema")
 	exp(t, at("query", "  ")...).refuses(t, 2, "empty")
 	call{stdin: "SELECT count(*) n FROM runs"}.run(at("query", "-", "-o", "csv")...).check(t, 0, "n\n3\n")
+	exp(t, at("query", "SELECT 0.0000684 a, 1.0/3 b, 0.0015 c", "-o", "md")...).says(t, "6.84e-05", "0.333333", "0.0015")
 	exp(t, at("query", "--schema")...).says(t, "run_list", "identity: equal rid, equal bits", "sqlite3 -readonly")
 }
 

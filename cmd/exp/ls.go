@@ -316,7 +316,7 @@ func (q *lsQuery) columns(l *query.List, short bool) []runColumn {
 		if c.name == verifiedKey {
 			continue // in every list
 		}
-		list = append(list, runColumn{cli.Column{Key: c.name, Title: titles[i], Text: fieldText},
+		list = append(list, runColumn{cli.Column{Key: c.name, Title: titles[i], Text: textOf(c.field)},
 			func(row int, _ *store.Run) any {
 				return l.Values[row][i]
 			}})
@@ -366,9 +366,24 @@ func (a *app) warnUnrecorded(ctx context.Context, db *store.DB, q lsQuery, l *qu
 	return nil
 }
 
+// textOf returns how values of a field are written: of a configuration every digit, of others about three.
+func textOf(f store.Field) func(any) string {
+	if f.Kind == store.FieldConfig {
+		return exactText
+	}
+	return fieldText
+}
+
 // fieldText formats the value of a field: whole numbers without a point, lists without
 // brackets.
-func fieldText(v any) string {
+func fieldText(v any) string { return listText(v, quantity.Short) }
+
+// exactText is fieldText with every digit of a number, which tells settings and groups apart.
+func exactText(v any) string {
+	return listText(v, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
+}
+
+func listText(v any, number func(float64) string) string {
 	switch v := v.(type) {
 	case nil:
 		return ""
@@ -376,11 +391,11 @@ func fieldText(v any) string {
 		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
 			return strconv.FormatInt(int64(v), 10)
 		}
-		return quantity.Short(v)
+		return number(v)
 	case []any:
 		parts := make([]string, len(v))
 		for i := range v {
-			parts[i] = fieldText(v[i])
+			parts[i] = listText(v[i], number)
 		}
 		return strings.Join(parts, ", ")
 	}

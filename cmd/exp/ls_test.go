@@ -76,6 +76,25 @@ func TestLsPages(t *testing.T) {
 		"ls --group algo --cols metric.actor/entropy.min,seed -o csv"))
 }
 
+// Settings have all their digits, so that arms do not look alike; metrics have about three.
+func TestFieldText(t *testing.T) {
+	setting, metric := textOf(store.Field{Kind: store.FieldConfig, Name: "train.optim.lr"}), textOf(store.Field{Kind: store.FieldMetric, Name: "actor/lr"})
+	for _, tt := range []struct {
+		v               any
+		setting, metric string
+	}{
+		{1.431e-5, "1.431e-05", "1.4e-05"}, {0.0015, "0.0015", "0.002"}, {15.0, "15", "15"}, {1e6, "1000000", "1000000"}, {nil, "", ""},
+		{[]any{0.0012, 2.0, "x"}, "0.0012, 2, x", "0.001, 2, x"}, {true, "true", "true"},
+	} {
+		if s, m := setting(tt.v), metric(tt.v); s != tt.setting || m != tt.metric {
+			t.Errorf("%v: %q and %q, want %q and %q", tt.v, s, m, tt.setting, tt.metric)
+		}
+	}
+	if got := valueText([]any{0.00012}); got != "0.00012" {
+		t.Errorf("exp diff has %s, want 0.00012", got)
+	}
+}
+
 // Values that look alike in a list are still different groups.
 func TestGroupRuns(t *testing.T) {
 	l := &query.List{Runs: make([]store.Run, 7), Values: [][]any{{0.0015}, {0.0016}, {0.0015}, {nil}, {""}, {"1"}, {1.0}}}

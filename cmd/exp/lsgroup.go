@@ -17,14 +17,6 @@ import (
 // byXID is the field that --group xid names: a group is an experiment.
 var byXID = store.Field{Kind: store.FieldColumn, Name: "xid"}
 
-// exactText is fieldText with every digit of a number, which tells groups apart.
-func exactText(v any) string {
-	if x, ok := v.(float64); ok {
-		return strconv.FormatFloat(x, 'g', -1, 64)
-	}
-	return fieldText(v)
-}
-
 // groupTable has one row per experiment (the runs that differ only in the seed), or per
 // value of another field; these are in order unless --sort orders the runs. Results are
 // means over the runs that have them, with the standard deviation between runs (divided
@@ -94,7 +86,7 @@ func (a *app) groupColumns(q *lsQuery, results []string) []cli.Column {
 	}
 	titles := q.titles(a.Out.Stream.TTY && a.Out.Stream.Width() < 100)
 	for _, i := range q.addedToGroups() {
-		columns = append(columns, cli.Column{Key: q.cols[i].name, Title: titles[i], Text: fieldText})
+		columns = append(columns, cli.Column{Key: q.cols[i].name, Title: titles[i], Text: textOf(q.cols[i].field)})
 		if query.Averaged(q.cols[i].field) && !a.Out.ForPeople() {
 			columns = append(columns, cli.Column{Key: q.cols[i].name + "_std"})
 		}

@@ -72,7 +72,7 @@ func (a *app) query(c *cli.Context, db *store.DB, text string) error {
 	if err != nil {
 		return err
 	}
-	t.Columns = sqlColumns(columns)
+	t.Columns = a.sqlColumns(columns)
 	if len(columns) == 0 {
 		return nil
 	}
@@ -91,9 +91,17 @@ func sqlCell(v any) any {
 	return hex.EncodeToString(b)
 }
 
+// sqlText is a value for people, who know what they asked for: six digits of a number, not three.
+func (a *app) sqlText(v any) string {
+	if x, ok := v.(float64); ok {
+		return strconv.FormatFloat(x, 'g', 6, 64)
+	}
+	return a.Out.Text(cli.Column{}, v)
+}
+
 // sqlColumns gives columns unique keys: a statement may use a name twice. -o name prints
 // the first column.
-func sqlColumns(names []string) []cli.Column {
+func (a *app) sqlColumns(names []string) []cli.Column {
 	seen := map[string]bool{}
 	list := make([]cli.Column, len(names))
 	for i, n := range names {
@@ -102,7 +110,7 @@ func sqlColumns(names []string) []cli.Column {
 			key = n + "_" + strconv.Itoa(k)
 		}
 		seen[key] = true
-		list[i] = cli.Column{Key: key, Title: n, ID: i == 0}
+		list[i] = cli.Column{Key: key, Title: n, ID: i == 0, Text: a.sqlText}
 	}
 	return list
 }

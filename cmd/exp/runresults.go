@@ -32,8 +32,8 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		{Key: "status", Style: statusStyle}, {Key: "steps"},
 	}}
 	names := query.ResultNames(runs)
-	for _, n := range names {
-		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n)})
+	for i, n := range names { // a narrow terminal has room for the first ones
+		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n), Drop: i})
 	}
 	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
 		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true}, alsoNamed)

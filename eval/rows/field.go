@@ -179,7 +179,7 @@ func (r Row) Objects(path string) ([]Row, error) {
 	return out, nil
 }
 
-// Number returns a number field; a bool is 1 or 0.
+// Number returns a number field, or the decimal number that a table's cell spells; a bool is 1 or 0.
 func (r Row) Number(path string) (float64, error) {
 	v, ok := r.Value(path)
 	if !ok {
@@ -193,6 +193,10 @@ func (r Row) Number(path string) (float64, error) {
 		return 0, nil
 	case json.Number:
 		if x, err := v.Float64(); err == nil {
+			return x, nil
+		}
+	case string:
+		if x, err := strconv.ParseFloat(v, 64); r.cells && err == nil && strings.Trim(v, "+-.0123456789eE") == "" {
 			return x, nil
 		}
 	}

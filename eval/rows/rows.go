@@ -32,6 +32,7 @@ type Row struct {
 
 	text  []byte // the row as JSON; nil for other formats
 	order *order // of the fields of objects; nil: sorted
+	cells bool   // of a table: fields are texts, also numbers
 }
 
 // Error is an error at a place in a file.

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -333,6 +334,23 @@ func TestTables(t *testing.T) {
 	}
 	if n != 2 || r.Total != 3 || r.Repeated != 1 {
 		t.Errorf("%d rows of %d, %d repeated", n, r.Total, r.Repeated)
+	}
+	for cell, want := range map[string]string{"0.5": "0.5 <nil>", "-3": "-3 <nil>", "1e-3": "0.001 <nil>", "": "missing", "NaN": "a text, not a number",
+		"Inf": "a text", "0x10": "a text", "half": "a text", " 1": "a text", "1e999": "a text"} {
+		all, err := All(write(t, "n.csv", []byte("n,other\n"+cell+",x\n")))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%q: %v, %v", cell, all, err)
+		}
+		if x, err := all[0].Number("n"); !strings.Contains(fmt.Sprint(x, " ", err), want) {
+			t.Errorf("%q: %v, %v, want %s", cell, x, err, want)
+		}
+	}
+	all, err := All(write(t, "n.jsonl", []byte(`{"n": "0.5"}`+"\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x, err := all[0].Number("n"); err == nil {
+		t.Errorf("a text of JSON is the number %v", x)
 	}
 	if all, err := All(write(t, "x.csv", nil)); err != nil || len(all) != 0 {
 		t.Errorf("an empty table: %v, %v", all, err)

@@ -21,9 +21,9 @@ func separator(path string) rune {
 	return map[string]rune{".csv": ',', ".tsv": '\t'}[filepath.Ext(name)]
 }
 
-// readTable yields the rows of a table (RFC 4180) whose first line names the columns. Cells are texts, and
-// an empty one is null, as pandas and the Hugging Face hub read it. A column without a name, such as the
-// row numbers that pandas writes, is left out.
+// readTable yields the rows of a table (RFC 4180) whose first line names the columns. Cells are texts, which
+// Row.Number reads as numbers, and an empty one is null, as pandas and the Hugging Face hub read it. A column
+// without a name, such as the row numbers that pandas writes, is left out.
 func readTable(r io.Reader, separator rune, path string, take takeRow, yield func(Row, error) bool) {
 	table := csv.NewReader(r)
 	table.Comma = separator
@@ -56,7 +56,8 @@ func readTable(r io.Reader, separator rune, path string, take takeRow, yield fun
 		if !ok {
 			continue
 		}
-		row := Row{Path: path, Where: place(), Index: index, Fields: map[string]any{}, order: from}
+		row := Row{Path: path, Where: place(), Index: index, Fields: map[string]any{}, order: from,
+			cells: true}
 		for i, name := range names {
 			if row.Fields[name] = cells[i]; cells[i] == "" {
 				row.Fields[name] = nil

@@ -55,6 +55,10 @@ func TestRatesOfRows(t *testing.T) {
 			t.Errorf("%s: %s, want %s", column, got, want)
 		}
 	}
+	table := fileOf(t, "m.csv", "problem,answer,rate", "P0,1,0.25", "P1,2,", "P2,3,1")
+	if got, want := ratedIDs(t, m, Source{Path: table, Rate: "rate"}), "P0 0.25, P1 NaN, P2 1"; got != want {
+		t.Errorf("of a table: %s, want %s", got, want)
+	}
 	if _, rates, _, err := (Source{Path: path}).ReadRated(m); err != nil || rates != nil {
 		t.Errorf("no column: %v, %v", rates, err)
 	}

@@ -15,21 +15,27 @@ const longest = 80
 // of fewer than five letters allow one edit: with two, beta would match data. At least
 // one letter of a candidate must match.
 func Nearest(word string, candidates []string) string {
+	best, least := "", longest
+	for _, c := range candidates {
+		if d, ok := Near(word, c); ok && d < least {
+			best, least = c, d
+		}
+	}
+	return best
+}
+
+// Near counts the edits from word to candidate, ignoring case, and says whether they are few enough for Nearest.
+func Near(word, candidate string) (edited int, ok bool) {
 	n := utf8.RuneCountInString(word)
 	if n < 2 || n > longest {
-		return ""
+		return 0, false
 	}
 	limit := max(2, n/3)
 	if n < 5 {
 		limit = 1
 	}
-	best, at := "", limit+1
-	for _, c := range candidates {
-		if d := edits(strings.ToLower(word), strings.ToLower(c)); d < at && d < utf8.RuneCountInString(c) {
-			best, at = c, d
-		}
-	}
-	return best
+	edited = edits(strings.ToLower(word), strings.ToLower(candidate))
+	return edited, edited <= limit && edited < utf8.RuneCountInString(candidate)
 }
 
 // edits returns the restricted Damerau-Levenshtein distance (optimal string alignment):

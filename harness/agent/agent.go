@@ -240,9 +240,9 @@ func (a *Agent) Play(ctx context.Context, e rollout.Episode) (c rollout.Completi
 	case unfit != nil:
 		return c, fmt.Errorf("problem %s: %w", p.ID, unfit)
 	case errors.As(err, &silence):
-		return failed(c, fmt.Sprintf("the agent failed: %v", silence)), nil
+		return failed(c, fmt.Sprintf("the agent failed: %v%s", silence, played.refusal(silence))), nil
 	case err != nil:
-		return c, a.broken(err)
+		return c, a.broken(fmt.Errorf("%w%s", err, played.refusal(err)))
 	}
 	return a.judged(c, &said), nil
 }

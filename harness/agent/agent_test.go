@@ -84,6 +84,9 @@ func (o *obedient) play(t *task) {
 		case "die":
 			fmt.Fprintln(os.Stderr, "no life left")
 			os.Exit(3)
+		case "cite":
+			fmt.Fprintln(os.Stderr, "400 messages must be a list of messages, objects with role")
+			os.Exit(4)
 		case "once": // the process that is asked first dies
 			if _, err := os.Stat(t.Gold); err != nil {
 				_ = os.WriteFile(t.Gold, nil, 0o666)
@@ -229,6 +232,7 @@ func TestPlay(t *testing.T) {
 	o.Log = func(line string) { log = append(log, line) }
 	a := New(o)
 	once := filepath.Join(t.TempDir(), "once")
+	const refused = `{"content": "no role"}`
 	for _, c := range []struct {
 		prompt, gold string
 		text, asked  string // of the completion
@@ -241,6 +245,13 @@ func TestPlay(t *testing.T) {
 		{"ask fail", "", "yes", "[user]q0>", `not graded false 0 "" the agent: the site is down`},
 		{"ask die", "", "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) before it ` +
 			"answered; it said: no life left"},
+		{"ask image die", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) ` +
+			"before it answered; it said: no life left; its last request was refused: messages must be a " +
+			`list of messages, objects with role and content, not [{"content":"no role"}]`},
+		{"ask image cite", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 4) ` +
+			"before it answered; it said: 400 messages must be a list of messages, objects with role"},
+		{"image ask die", refused, "no", "[user]q0>", `not graded false 0 "" the agent failed: it ended (exit status 3) ` +
+			"before it answered; it said: no life left"},
 		{"ask once ask end", once, "no(0)[user]q2>yes", "[user]q0>", "<nil>"}, // the second try has the policy's second answer first
 		{"ask ask ask ask ask end", "", "", "", ""},
 	} {
@@ -485,7 +496,8 @@ func TestStrayLinesOfMany(t *testing.T) {
 	}
 }
 
-// TestAlwaysDies: a program that dies in every episode is given up long before all episodes were tried.
+// TestAlwaysDies: a program that dies in every episode is given up long before all episodes were tried. Where its last
+// request was refused, the error says why.
 func TestAlwaysDies(t *testing.T) {
 	o := options()
 	o.Workers, o.Retries = 2, 2
@@ -502,7 +514,7 @@ func TestAlwaysDies(t *testing.T) {
 	for range a.Episodes() {
 		all.Go(func() {
 			for range left {
-				if _, err := a.Play(ctx, episodeOf(tries, "ask die", "")); err != nil {
+				if _, err := a.Play(ctx, episodeOf(tries, "ask image die", `{"content": "no role"}`)); err != nil {
 					stop(err)
 				}
 			}
@@ -510,8 +522,8 @@ func TestAlwaysDies(t *testing.T) {
 	}
 	all.Wait()
 	var broken *BrokenError
-	const want = "it died or fell silent 8 times, further tries not counted, and no episode ended in between; the last time it ended (exit status 3) before it answered; it said: no life left"
-	if err := context.Cause(ctx); !errors.As(err, &broken) || !strings.HasSuffix(err.Error(), want) {
+	const want = "it died or fell silent 8 times, further tries not counted, and no episode ended in between; the last time it ended (exit status 3) before it answered; it said: no life left; its last request was refused: messages must be a list"
+	if err := context.Cause(ctx); !errors.As(err, &broken) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if n := len(tries.asked); n < deaths || n > deaths*(o.Retries+1) {

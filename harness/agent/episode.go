@@ -31,6 +31,8 @@ type episode struct {
 	asking atomic.Int32 // requests that wait for answers
 	heard  atomic.Int64 // when the program was last heard of, in nanoseconds of the clock
 
+	refused atomic.Pointer[error] // why the last request had no answer; nil before the first
+
 	mu      sync.Mutex // of what follows
 	strands map[string]*strand
 	begun   int // conversations, if all are learned from
@@ -122,6 +124,23 @@ func (x *episode) completion() rollout.Completion {
 		})
 	}
 	return c
+}
+
+// refusal says why the last request had no answer, where the program's own words do not; "" if it had one. It may be
+// called for no episode.
+func (x *episode) refusal(said error) string {
+	if x == nil {
+		return ""
+	}
+	err := x.refused.Load()
+	if err == nil || *err == nil || errors.Is(*err, context.Canceled) || errors.Is(*err, errOver) {
+		return ""
+	}
+	why := (*err).Error()
+	if strings.Contains(said.Error(), why[:min(len(why), 20)]) {
+		return ""
+	}
+	return "; its last request was refused: " + why
 }
 
 // images says which images a request may show; nil: none.

@@ -65,23 +65,8 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 		return
 	}
 	defer x.hears()()
-	body, err := openai.ReadBody(w, r, a.bodyLimit())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	// What a request says of sampling is read, so that mistakes show, and not used, except its form: the run says how.
-	req, err := openai.Read(body, chat, rollout.Params{}, x.images())
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	s, err := x.strand(req.Conversation)
-	if err != nil {
-		refuse(w, err)
-		return
-	}
-	out, err := s.ask(r.Context(), req)
+	req, s, out, err := a.turn(w, r, x, chat)
+	x.refused.Store(&err)
 	if err != nil {
 		refuse(w, err)
 		return
@@ -89,6 +74,26 @@ func (a *Agent) answer(w http.ResponseWriter, r *http.Request, chat bool) {
 	if write(w, req, out) != nil {
 		s.undo(out)
 	}
+}
+
+// turn reads a request of an episode and asks the policy.
+func (a *Agent) turn(w http.ResponseWriter, r *http.Request, x *episode, chat bool) (*openai.Request, *strand, *answer,
+	error) {
+	body, err := openai.ReadBody(w, r, a.bodyLimit())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// What a request says of sampling is read, so that mistakes show, and not used, except its form: the run says how.
+	req, err := openai.Read(body, chat, rollout.Params{}, x.images())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	s, err := x.strand(req.Conversation)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	out, err := s.ask(r.Context(), req)
+	return req, s, out, err
 }
 
 // write writes an answer. Nothing in it depends on the time.

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
-
-	"exp/experiments/spelling"
 )
 
 // Describe explains the key at path, or lists the keys of the block at path; the empty
@@ -38,16 +36,21 @@ func Describe(path string) (string, bool) {
 
 // Suggest names the key or block that an unknown path probably means.
 func Suggest(path string) string {
-	same := deeper(path)
-	if near := spelling.Nearest(path, append(paths(), blocks()...)); near != "" && len(same) == 0 {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	_, name := cutLast(path)
-	if same = elsewhere(name, path); len(same) > 0 {
-		return `did you mean "` + strings.Join(same, `" or "`) + `"?`
-	}
 	if _, why, ok := renamed(path); ok {
 		return why
+	}
+	near, edits := nearestPath(path, append(paths(), blocks()...))
+	if near != "" && edits == 1 && len(deeper(path)) == 0 {
+		return anyOf([]string{near})
+	}
+	block, name := cutLast(path)
+	if g := schema().group(block); g != nil && block != "" {
+		if help, near := didYouMean(g, name, path, true); near != "" {
+			return help
+		}
+	}
+	if same := elsewhere(name, path); len(same) > 0 {
+		return anyOf(same)
 	}
 	return "exp config schema lists all keys"
 }

@@ -203,3 +203,35 @@ func TestSuggest(t *testing.T) {
 		}
 	}
 }
+
+// What --set, a file and exp config explain say about keys that are misspelt, incomplete or another program's.
+func TestUnknownKeys(t *testing.T) {
+	for path, want := range map[string]string{
+		"train.stps": `did you mean "train.steps"?`, "trian.steps": `did you mean "train.steps"?`,
+		"train.optimlr": `did you mean "train.optim.lr"?`, "algo.clp.lwo": `did you mean "algo.clip.low"?`,
+		// All words of a name count for more than letters: not page_tokens, keep, label.
+		"rollout.max_tokens": `did you mean "rollout.max_new_tokens"?`, "reward.model": `did you mean "reward.judge.model"?`,
+		"checkpoint.every":   `did you mean "checkpoint.every_steps" or "checkpoint.every_minutes"?`,
+		"rollout.pge_tokens": `did you mean "rollout.page_tokens"?`, "model.layers": `did you mean "model.arch.layers"?`,
+		// Names of TRL and verl.
+		"learning_rate": `it is called train.optim.lr here`, "algo.epsilon": "there are algo.clip.low and algo.clip.high",
+		"train.optim.epsilon": "it is called eps here",
+		"model.path":          "it is called model.base here", "train.epochs": "the length of a run is train.steps",
+		"actor_rollout_ref.rollout.n": "actor_rollout_ref is a block of verl's; exp config translate writes a recipe of its " +
+			"settings\n   help: did you mean \"rollout.n\"?",
+		"actor_rollout_ref.actor.optim.lr": `did you mean "train.optim.lr" or `, "trainer.foo": "of its settings\n",
+	} {
+		_, err := Load(Input{File: "testdata/base.yaml", Sets: []string{path + "=1"}})
+		if err == nil || !strings.Contains(err.Error()+"\n", want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"rollout.max_tokens": `did you mean "rollout.max_new_tokens"?`, "train.optimlr": `did you mean "train.optim.lr"?`,
+		"num_generations": "it is called rollout.n here", "trian": `did you mean "train"?`, "nothing.like_it": "exp config schema lists all keys",
+	} {
+		if got := Suggest(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}

@@ -333,7 +333,7 @@ func (l *loader) unknown(g *group, f field) {
 			"keys nest in files: write "+nested(f.name, "..."))
 		return
 	}
-	if now, why, ok := renamed(f.name); ok {
+	if now, why, ok := renamed(path); ok {
 		l.meant[now] = now != ""
 		l.fail(f.pos, CodeRenamed, fmt.Sprintf("unknown key %q: %s", path, why), "")
 		return

@@ -1,11 +1,16 @@
 package config
 
-// renamed maps names from verl, FlowRL's scripts, Hugging Face configs and our earlier
+import (
+	"slices"
+	"strings"
+)
+
+// renamed maps names from verl, FlowRL's scripts, TRL, Hugging Face configs and our earlier
 // drafts to our keys. Such names are errors that point to our key, never aliases. now
 // is the key or block, empty if we have none.
-func renamed(name string) (now, why string, ok bool) {
+func renamed(path string) (now, why string, ok bool) {
 	for _, n := range foreignNames() {
-		if n.name == name {
+		if n.name == path || strings.HasSuffix(path, "."+n.name) {
 			if n.why == "" {
 				return n.now, "it is called " + n.now + " here", true
 			}
@@ -15,12 +20,12 @@ func renamed(name string) (now, why string, ok bool) {
 	return "", "", false
 }
 
-// foreignName is a key's name in another program.
+// foreignName is a key's name in another program, or the end of its path where the name alone says too little.
 type foreignName struct{ name, now, why string }
 
-// foreignNames returns the names below, the ones that settings declare, and further ones of verl.
+// foreignNames returns the names below, the ones that settings declare, and further ones of verl and TRL.
 func foreignNames() []foreignName {
-	return append(append(settingNames(), verlNames()...), []foreignName{
+	return append(slices.Concat(settingNames(), verlNames(), trlNames()), []foreignName{
 		// verl: ppo_trainer.yaml. Batch sizes count prompts there too.
 		{"train_batch_size", "train.prompts_per_step", ""},
 		{"ppo_mini_batch_size", "train.prompts_per_update", ""},
@@ -62,13 +67,8 @@ func foreignNames() []foreignName {
 		{"filter_truncate", "algo.filter_groups.complete", ""},
 		{"overlong_buffer", "algo.overlong", "it is called algo.overlong here; buffer is a share of " +
 			"rollout.max_new_tokens"},
-		{"mask_truncated_completions", "algo.mask_truncated", ""},
 		{"mask_truncated_samples", "algo.mask_truncated", ""},
 		{"overlong_filter", "algo.mask_truncated", ""},
-		{"top_entropy_quantile", "algo.top_entropy", ""},
-		{"sync_ref_model", "algo.reference_every", "it is on where algo.reference_every is above 0"},
-		{"ref_model_sync_steps", "algo.reference_every", "it is algo.reference_every here, in steps of sampling"},
-		{"ref_model_mixup_alpha", "algo.reference_mix", ""},
 		{"ref_update_freq", "algo.reference_every", ""},
 		{"bypass_mode", "algo.rollout_correction.mode", "it is algo.rollout_correction.mode: bypass here"},
 		{"custom_reward_function", "reward.command", "a reward of your own is a program: reward.kind: command"},
@@ -120,6 +120,11 @@ func foreignNames() []foreignName {
 		{"batch_size", "train.prompts_per_step",
 			"there are train.prompts_per_step and train.prompts_per_update, both in problems"},
 		{"responses_per_prompt", "rollout.n", ""},
+		{"train.epochs", "train.steps", "the length of a run is train.steps; the number of passes over the data " +
+			"follows from it"},
+		{"model.path", "model.base", "it is called model.base here, with model.init: pretrained"},
+		{"model.name", "model.base", "it is called model.base here, with model.init: pretrained"},
+		{"data.path", "data.train.source", ""},
 		{"logz_head", "algo.flowrl.logz", ""},
 		{"is_weight", "algo.flowrl.weight", ""},
 		{"ref_logp", "algo.flowrl.reference", ""},

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"exp/experiments/spelling"
 )
 
 // expression applies one expression, path=value or path+=value, of a source. The value is YAML in
@@ -81,7 +79,7 @@ func (l *loader) assignPath(path string, v *node, start pos, add bool) {
 
 // unknownPath reports a path whose component name is not in group g.
 func (l *loader) unknownPath(g *group, name, path string, start pos) {
-	if now, why, ok := renamed(path[strings.LastIndexByte(path, '.')+1:]); ok {
+	if now, why, ok := renamed(path); ok {
 		l.meant[now] = now != ""
 		l.fail(start, CodeRenamed, fmt.Sprintf("unknown key %q: %s", path, why), "")
 		return
@@ -90,14 +88,40 @@ func (l *loader) unknownPath(g *group, name, path string, start pos) {
 		l.fail(start, CodeSet, "extends works only in files", "lay a file over the configuration with --overlay")
 		return
 	}
-	help := ""
-	if near := spelling.Nearest(path, paths()); near != "" {
-		help = fmt.Sprintf("did you mean %q?", near)
-		l.meant[near] = true
-	} else if help, near = didYouMean(g, name, path, true); near != "" {
+	first, _, _ := strings.Cut(path, ".")
+	if _, why, ok := renamed(first); ok {
+		if is, of := strings.CutPrefix(why, "it is"); of {
+			why = first + " is" + is
+		}
+		help := ""
+		if all := elsewhere(path[strings.LastIndexByte(path, '.')+1:], path); len(all) > 0 {
+			help, l.meant[all[0]] = anyOf(all), true
+		}
+		l.fail(start, CodeRenamed, fmt.Sprintf("unknown key %q: %s", path, why), help)
+		return
+	}
+	help, near := likelyPath(g, name, path)
+	if near != "" {
 		l.meant[near] = true
 	}
 	l.fail(start, CodeUnknown, fmt.Sprintf("unknown key %q", path), help)
+}
+
+// likelyPath returns help for an unknown path and the key it suggests. A mistake in the last component is looked for
+// in its block first, unless one letter is wrong.
+func likelyPath(g *group, name, path string) (help, suggested string) {
+	near, edits := nearestPath(path, paths())
+	_, last := cutLast(path)
+	if near != "" && (name != last || edits == 1) {
+		return anyOf([]string{near}), near
+	}
+	if help, suggested = didYouMean(g, name, path, true); suggested != "" {
+		return help, suggested
+	}
+	if all := elsewhere(last, path); len(all) > 0 {
+		return anyOf(all), all[0]
+	}
+	return help, ""
 }
 
 // paths lists all key paths.

@@ -71,11 +71,12 @@ func (s Sender) Send(ctx context.Context, n Notice) error {
 		}
 	}
 	n.Results = finite
-	text, err := json.Marshal(n)
-	if err != nil {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // conditions have > and <
+	if err := e.Encode(n); err != nil {
 		return err
 	}
-	text = append(text, '\n')
 	limit := s.Limit
 	if limit == 0 {
 		limit = Limit
@@ -85,10 +86,10 @@ func (s Sender) Send(ctx context.Context, n Notice) error {
 	var wg sync.WaitGroup
 	var errs [2]error
 	if len(s.Command) > 0 {
-		wg.Go(func() { errs[0] = s.start(ctx, text, limit) })
+		wg.Go(func() { errs[0] = s.start(ctx, text.Bytes(), limit) })
 	}
 	if s.Webhook != "" {
-		wg.Go(func() { errs[1] = s.post(ctx, text, limit) })
+		wg.Go(func() { errs[1] = s.post(ctx, text.Bytes(), limit) })
 	}
 	wg.Wait()
 	return errors.Join(errs[:]...)

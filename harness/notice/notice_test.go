@@ -28,6 +28,9 @@ func check(t *testing.T, text []byte) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
+	if !strings.Contains(string(text), "kl/ref_k3 > 1") {
+		t.Errorf("%s: the condition is hard to read", text)
+	}
 	if got.Schema != "exp.notice/1" || got.Event != "stopped" || got.Reason != "kl/ref_k3 > 1" || got.Run != "abcd" ||
 		got.Seed != 3 || got.Total != 10 || len(got.Results) != 1 || got.Results["pass@1"] != 0.5 {
 		t.Errorf("notice %s", text)

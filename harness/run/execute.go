@@ -241,6 +241,7 @@ func (x *execution) begin(ctx context.Context) (err error) {
 	if x.attempt, err = x.DB.BeginAttempt(ctx, a); err != nil {
 		return err
 	}
+	x.warnDeaf()
 	return x.recordConditions(ctx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 
 	"exp/experiments/store"
@@ -35,6 +36,23 @@ func (x *execution) notify(ctx context.Context, cause error) {
 	}
 	if err := s.Send(ctx, x.noticeOf(cause)); err != nil {
 		x.Watch.Warn(err.Error())
+	}
+}
+
+// warnDeaf warns at the beginning of a run of what would otherwise be found at its end: a program or an address of
+// notify.* that is not there.
+func (x *execution) warnDeaf() {
+	c := &x.p.Config.Run.Notify
+	if x.Options.Joins || x.Options.Rescore {
+		return
+	}
+	if len(c.Command) > 0 {
+		if _, err := exec.LookPath(c.Command[0]); err != nil {
+			x.Watch.Warn(fmt.Sprintf("notify.command cannot tell when the run ends: %v", err))
+		}
+	}
+	if variable, ok := strings.CutPrefix(c.Webhook, "env:"); ok && x.getenv(variable) == "" {
+		x.Watch.Warn(fmt.Sprintf("notify.webhook: the environment variable %s is not set", variable))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
 	"exp/harness/notice"
@@ -57,11 +59,25 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// A notice that cannot be given is a warning, never a failure.
+// A notice that cannot be given is a warning, never a failure. What is missing is said before the work, too.
 func TestNotifyFailure(t *testing.T) {
 	l := startedLab(t)
-	res, q := l.execute(l.plan(0, "train.steps=1", "notify.command=[/no/such/program]", "notify.webhook=env:EXP_TEST_UNSET"))
-	if res.Run.Status != "done" || len(q.warnings) != 2 {
-		t.Errorf("status %s, warnings %q; want done and two warnings", res.Run.Status, q.warnings)
+	var early []string
+	q := &quiet{}
+	q.progress = func(stage string, done int) {
+		if stage == "train" && early == nil {
+			early = slices.Clone(q.warnings)
+		}
+	}
+	res, err := l.try(context.Background(), l.plan(0, "train.steps=1", "notify.command=[/no/such/program]", "notify.webhook=env:EXP_TEST_UNSET"), q)
+	if err != nil || res.Run.Status != "done" || len(q.warnings) != 4 || len(early) != 2 {
+		t.Errorf("%v, status %s, warnings %q, of which %d before the work; want done, and two warnings at each end", err, res.Run.Status,
+			q.warnings, len(early))
+	}
+	want := []string{"notify.command cannot tell when the run ends: ", "notify.webhook: the environment variable EXP_TEST_UNSET is not set"}
+	for i, warning := range early {
+		if !strings.HasPrefix(warning, want[i]) {
+			t.Errorf("warning %q, want %q", warning, want[i])
+		}
 	}
 }

@@ -79,7 +79,7 @@ func (s *Server) groupRow(q runsQuery, g query.Group, results []string) runRow {
 		row.Cells = append(row.Cells, cell{spreadText(values, fixed3), true})
 	}
 	for i, c := range q.cols {
-		text := fieldText(g.Different(i))
+		text := textOf(c.field, g.Different(i))
 		if query.Averaged(c.field) {
 			text = spreadText(g.Numbers(i), quantity.Short)
 		}

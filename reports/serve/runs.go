@@ -248,7 +248,7 @@ func (s *Server) runRows(ctx context.Context, body *runsBody, q runsQuery, l *qu
 		}
 		for k := range q.cols {
 			_, number := l.Values[i][k].(float64)
-			row.Cells = append(row.Cells, cell{fieldText(l.Values[i][k]), number})
+			row.Cells = append(row.Cells, cell{textOf(q.cols[k].field, l.Values[i][k]), number})
 		}
 		row.Cells = append(row.Cells, cell{quantity.Ago(now, r.Created), true}, cell{tookText(now, r), true})
 		tags, _ := l.Values[i][len(q.cols)].([]any)

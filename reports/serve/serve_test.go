@@ -173,6 +173,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Settings have all their digits, so that arms do not look alike; metrics have about three.
+func TestTextOf(t *testing.T) {
+	setting, metric := store.Field{Kind: store.FieldConfig, Name: "train.optim.lr"}, store.Field{Kind: store.FieldMetric, Name: "actor/lr"}
+	for v, want := range map[float64]string{1.431e-5: "1.431e-05, 1.4e-05", 0.0015: "0.0015, 0.002", 15: "15, 15"} {
+		if got := textOf(setting, v) + ", " + textOf(metric, v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	if got := textOf(setting, []any{0.00012, "x"}); got != "0.00012, x" {
+		t.Errorf("a list is %s", got)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	s := newSite(t, two(t))
 	for path, want := range map[string]string{

@@ -217,42 +217,62 @@ func runLine(r Run) line {
 	return line{{Clean(text), Strong}}
 }
 
-// resultLine is the permanent line of a stage that ended: name, status, facts,
-// and the wall time at the right.
-func resultLine(st Stage, r Result, width int) line {
-	l := line{
+// resultLines are the permanent lines of a stage that ended: name, status, facts,
+// and the wall time at the right; one line unless the terminal is too narrow.
+func resultLines(st Stage, r Result, width int) []line {
+	head := line{
 		{indent + Pad(Clean(st.Kind), nameColumn-len(indent), false), Plain},
 		{Pad(string(r.Status), statusColumn-len(indent), false), r.Status.style()},
 	}
 	if st.Label != "" {
-		l = append(l, span{Clean(st.Label), Strong})
+		head = append(head, span{Clean(st.Label), Strong})
 	}
 	if r.From != "" {
-		l = append(l, span{"(from " + Clean(r.From) + ")", Faint})
+		head = append(head, span{"(from " + Clean(r.From) + ")", Faint})
 	}
-	for _, f := range r.Facts {
-		l = append(l, span{f.phrase(), Plain})
-	}
-	wall := quantity.Duration(r.Wall)
-	room := min(wallColumn, width-1) - l.width() - len(indent)
-	return append(l, span{Pad(wall, room, true), Faint})
+	return closed(head, r.Facts, quantity.Duration(r.Wall), width)
 }
 
-// outcomeLine is the permanent line of a run that did not simply finish.
-func outcomeLine(o Outcome, width int) line {
+// outcomeLines are the permanent lines of a run that did not simply finish.
+func outcomeLines(o Outcome, width int) []line {
 	word, facts := o.Status, o.Facts
 	if o.Status == Cached {
 		word, facts = Done, []Fact{{Text: "nothing to execute"}}
 	}
-	l := line{{indent + Pad(string(word), nameColumn-len(indent), false), word.style()}}
+	head := line{{indent + Pad(string(word), nameColumn-len(indent), false), word.style()}}
+	wall := ""
+	if o.Wall != 0 {
+		wall = quantity.Duration(o.Wall)
+	}
+	return closed(head, facts, wall, width)
+}
+
+// closed ends a line with facts and a wall time at the right, if there is one. What has no room goes on in the next
+// line, below the first fact or label.
+func closed(head line, facts []Fact, wall string, width int) []line {
+	lines := []line{head}
+	margin := span{strings.Repeat(" ", nameColumn+statusColumn-len(indent)), Plain}
+	if width < 40 {
+		margin.text = ""
+	}
+	add := func(s span) {
+		last := &lines[len(lines)-1]
+		if last.width()+len(indent)+Width(s.text) >= width && len(*last) > 1 {
+			lines = append(lines, line{margin})
+			last = &lines[len(lines)-1]
+		}
+		*last = append(*last, s)
+	}
 	for _, f := range facts {
-		l = append(l, span{f.phrase(), Plain})
+		add(span{f.phrase(), Plain})
 	}
-	if o.Wall == 0 {
-		return l
+	if wall != "" {
+		add(span{wall, Faint})
+		last := lines[len(lines)-1]
+		s := &last[len(last)-1]
+		s.text = Pad(s.text, Width(s.text)+min(wallColumn, width-1)-last.width(), true)
 	}
-	room := min(wallColumn, width-1) - l.width() - len(indent)
-	return append(l, span{Pad(quantity.Duration(o.Wall), room, true), Faint})
+	return lines
 }
 
 // cachedStage is a stage whose result was already stored.

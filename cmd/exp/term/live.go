@@ -107,7 +107,9 @@ func (l *live) StageDone(r Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.active = false
-	l.print(resultLine(l.stage, r, l.s.Width()))
+	for _, ln := range resultLines(l.stage, r, l.s.Width()) {
+		l.print(ln)
+	}
 }
 
 // StageCached remembers the stage: consecutive ones share one line, printed before the
@@ -136,7 +138,9 @@ func (l *live) RunDone(o Outcome) {
 		l.erase()
 		return
 	}
-	l.print(outcomeLine(o, l.s.Width()))
+	for _, ln := range outcomeLines(o, l.s.Width()) {
+		l.print(ln)
+	}
 }
 
 // Note prints a line above the block.
