@@ -153,6 +153,7 @@ func TestSentencePieceByHand(t *testing.T) {
 		{plain, "abc", []int32{2, 6}}, // bc scores more than ab, and has the larger id
 		{plain, "a<ctl>c", []int32{2, 1, 4}},
 		{tok, "abcdbcab", []int32{2, 6, 7, 5}},
+		{tok, "ax", []int32{2, 0}}, // the id of x is another token's
 	} {
 		if got, err := tt.tok.Encode(tt.text, Options{Added: true}); err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, %v, want %v", tt.text, got, err, tt.want)
