@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,28 @@ func TestMiniCPMRefuses(t *testing.T) {
 	if err != nil || c.EmbedScale != 0 || c.LogitDivisor != 16 || !c.TieEmbeddings {
 		t.Errorf("a file without factors: %+v, %v; want MiniCPM's own defaults, logits divided by 16", c, err)
 	}
+}
+
+// The authors' code looks for longrope's positions before scaling next to its factors, and nowhere else.
+func TestLongropeOfMiniCPMIsWrittenWhole(t *testing.T) {
+	eachFamily(t, func(t *testing.T, x family, dir string, _ []int32) {
+		if x.Name != "minicpm4" && x.Name != "minicpm3-one-map" {
+			return
+		}
+		c, err := ReadConfig(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := configJSON(c, F32, nil)
+		r := settings{}
+		if err == nil {
+			err = json.Unmarshal(raw, &r.values)
+		}
+		n := 0
+		if in := r.inner("rope_scaling"); err != nil || in == nil || !in.maybe(originalKey, &n) || n != 16 {
+			t.Errorf("rope_scaling is %s, %v", r.values["rope_scaling"], err)
+		}
+	})
 }
 
 // MiniCPM 4.1 has sparse attention for long sequences, which no reader can miss: a note says that it is not computed.

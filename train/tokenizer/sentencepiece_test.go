@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -124,6 +125,45 @@ func TestSentencePieceWithAddedTokens(t *testing.T) {
 	}
 }
 
+// Merges are in the order of scores, not of ids; control pieces are added tokens; and an added token may have the text
+// that another one's id had before.
+func TestSentencePieceByHand(t *testing.T) {
+	var raw []byte
+	for i, text := range []string{"<unk>", "<ctl>", "a", "b", "c", "ab", "bc", "x"} {
+		kind := map[int]byte{0: unknownPiece, 1: controlPiece}[i]
+		p := append(message(nil, 1, []byte(text)), 2<<3|5)
+		p = binary.LittleEndian.AppendUint32(p, math.Float32bits(float32(i-10)))
+		raw = message(raw, 1, append(p, 3<<3, max(kind, normalPiece)))
+	}
+	raw = message(message(raw, 2, []byte{3 << 3, 2}), 3, []byte{3 << 3, 0, 4 << 3, 0})
+	tok, err := ReadFiles(map[string][]byte{sentencePieceFile: raw, "tokenizer_config.json": []byte(`{"added_tokens_decoder":
+		{"6": {"content": "bcd"}, "7": {"content": "bc"}}}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := ReadFiles(map[string][]byte{sentencePieceFile: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tok  Tokenizer
+		text string
+		want []int32
+	}{
+		{plain, "abc", []int32{2, 6}}, // bc scores more than ab, and has the larger id
+		{plain, "a<ctl>c", []int32{2, 1, 4}},
+		{tok, "abcdbcab", []int32{2, 6, 7, 5}},
+		{tok, "ax", []int32{2, 0}}, // the id of x is another token's
+	} {
+		if got, err := tt.tok.Encode(tt.text, Options{Added: true}); err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, %v, want %v", tt.text, got, err, tt.want)
+		}
+	}
+	if got := plain.Decode([]int32{2, 1, 4}); got != "ac" {
+		t.Errorf("a control piece is text: %q", got)
+	}
+}
+
 // message appends a field to a protocol buffer.
 func message(raw []byte, number int, inside []byte) []byte {
 	return append(binary.AppendUvarint(binary.AppendUvarint(raw, uint64(number<<3|2)), uint64(len(inside))), inside...)
@@ -140,7 +180,7 @@ func TestSentencePieceRefuses(t *testing.T) {
 	}{
 		{[]byte{}, "not a model of SentencePiece"},
 		{[]byte("IQ== 0\nIg== 1\n"), "not a model of SentencePiece"}, // tiktoken's
-		{base[:len(base)-1], "not a model of SentencePiece"},
+		{slices.Clip(base[:len(base)-1]), "not a model of SentencePiece"},
 		{message(slices.Clone(base), 1, piece("a", normalPiece)), "not a model of SentencePiece"},
 		{trainer(3<<3, 4), "its model is of characters"},
 		{trainer(3<<3, 2, 24<<3&0x7f|0x80, 1, 1), "treat_whitespace_as_suffix must be false"},
