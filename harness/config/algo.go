@@ -90,6 +90,7 @@ func (p *Prime) HasModel() bool { return p.Model != "" && p.Model != StartWeight
 type KL struct {
 	LossCoef        float64 `key:"loss_coef"`
 	LossEstimator   string  `key:"loss_estimator"` // LossCoef > 0
+	LossWeighted    bool    `key:"loss_weighted"`  // LossCoef > 0
 	RewardCoef      float64 `key:"reward_coef"`
 	RewardEstimator string  `key:"reward_estimator"` // RewardCoef > 0
 	Controller      string  `key:"controller"`       // RewardCoef > 0

@@ -11,6 +11,13 @@ import (
 // lossChecks checks what a loss needs of the advantages.
 func lossChecks() []check {
 	return []check{
+		{[]string{"algo.kl.loss_weighted", "algo.kl.loss_estimator"}, func(r *Run) (string, string) {
+			if k := r.Algo.KL; k.LossWeighted && strings.HasSuffix(k.LossEstimator, "+") {
+				return "algo.kl.loss_weighted gives the estimate a gradient of its own, and so does the + of " +
+					"algo.kl.loss_estimator (" + k.LossEstimator + ")", "leave one of them out"
+			}
+			return "", ""
+		}},
 		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
 			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
 			if e, _ := l.Advantages(r.Algo.Settings); r.Rollout.N < 2 && e.Groups {

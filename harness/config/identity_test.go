@@ -235,7 +235,7 @@ func TestDiff(t *testing.T) {
 		`algo.clip.dual: ["" "3"] treatment`,
 		`algo.scale_std: ["" "true"] treatment`,
 		`algo.kl.loss_coef: ["" "0.1"] treatment`,
-		`algo.kl.loss_estimator: ["" "k3"] treatment`,
+		`algo.kl.loss_estimator: ["" "k3"] treatment`, `algo.kl.loss_weighted: ["" "false"] treatment`,
 		`algo.kl.reward_coef: ["" "0"] treatment`,
 		`algo.distill.coef: ["" "0"] treatment`,
 		`algo.entropy_coef: ["" "0"] treatment`,

@@ -19,6 +19,7 @@ func trlNames() []foreignName {
 		{"per_device_train_batch_size", "train.prompts_per_update", batch},
 		{"gradient_accumulation_steps", "train.prompts_per_update", batch},
 		{"train.beta", "algo.kl.loss_coef", ""},
+		{"use_bias_correction_kl", "algo.kl.loss_weighted", ""},
 		{"optim.epsilon", "train.optim.eps", "it is called eps here"},
 		{"epsilon", "algo.clip.low", "there are algo.clip.low and algo.clip.high"},
 		{"epsilon_high", "algo.clip.high", ""},

@@ -193,6 +193,7 @@ func klConfig(k config.KL) train.KL {
 	out := train.KL{LossCoef: k.LossCoef, RewardCoef: k.RewardCoef}
 	if k.LossCoef != 0 && k.LossEstimator != "" {
 		out.LossEstimator = must(rl.ParseKL(k.LossEstimator))
+		out.LossEstimator.Weighted = k.LossWeighted
 	}
 	if k.RewardCoef != 0 {
 		out.RewardEstimator = must(rl.ParseKL(k.RewardEstimator))
