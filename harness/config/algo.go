@@ -31,6 +31,7 @@ type Algo struct {
 	Overlong          Overlong    `key:"overlong"`
 	MaskTruncated     bool        `key:"mask_truncated"`
 	TopEntropy        float64     `key:"top_entropy"`
+	OffPolicyBound    float64     `key:"off_policy_bound"`
 	SFTWeight         float64     `key:"sft_weight"`
 	RolloutCorrection Correction  `key:"rollout_correction"`
 

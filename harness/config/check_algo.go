@@ -154,6 +154,13 @@ func filterChecks() []check {
 // correctionChecks checks the correction for what sampled.
 func correctionChecks() []check {
 	return []check{
+		{[]string{"algo.off_policy_bound", "algo.rollout_correction.mode"}, func(r *Run) (string, string) {
+			if r.Algo.OffPolicyBound > 0 && r.Algo.RolloutCorrection.Mode == "bypass" {
+				return "algo.off_policy_bound has no effect on the loss of algo.rollout_correction.mode bypass",
+					"algo.rollout_correction.reject leaves out completions there"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.top_entropy", "algo.rollout_correction.mode"}, func(r *Run) (string, string) {
 			if r.Algo.TopEntropy < 1 && r.Algo.RolloutCorrection.Mode == "bypass" {
 				return "algo.top_entropy has no effect on the loss of algo.rollout_correction.mode bypass",

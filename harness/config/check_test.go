@@ -35,6 +35,7 @@ func TestConflicts(t *testing.T) {
 		{"metrics of kinds", "eval.online.every_steps=2 eval.online.best=val-aux/num_turns/mean", "eval.online.every_steps=2 eval.online.best=val/pass@1/countdown", "no metric val/pass@1/countdown"},
 		{"excluded layers", "train.lora={rank: 2,targets: [q_proj,v_proj],exclude: [v_proj]}", "train.lora={rank: 2,targets: [q_proj,v_proj],exclude: [k_proj]}", "train.lora.exclude has k_proj, which gets no adapter anyway"},
 		{"all layers excluded", "train.lora={rank: 2,exclude: [q_proj,v_proj]}", "train.lora={rank: 2,targets: [q_proj,v_proj],exclude: [v_proj,q_proj]}", "train.lora.exclude has every layer that train.lora.targets names"},
+		{"completions that the policy has left", "algo={kind: grpo,off_policy_bound: 0.1}", "algo={kind: grpo,off_policy_bound: 0.1,rollout_correction: {mode: bypass}}", "algo.off_policy_bound has no effect on the loss of algo.rollout_correction.mode bypass"},
 		{"two gradients of a KL", "algo={kind: grpo,kl: {loss_coef: 0.1,loss_weighted: true}}", "algo={kind: grpo,kl: {loss_coef: 0.1,loss_weighted: true,loss_estimator: k1+}}", "algo.kl.loss_weighted gives the estimate a gradient of its own"},
 		{"a teacher that is the start", "algo={kind: distill,reference: t}", "algo={kind: distill}", "the policy would learn from the weights that it starts from"},
 		{"nothing to learn from", "algo={kind: grpo,advantage: none,reference: t,kl: {loss_coef: 1}}", "algo={kind: grpo,advantage: none}", "algo.advantage none learns nothing from rewards, and nothing else teaches"},

@@ -241,6 +241,7 @@ func TestDiff(t *testing.T) {
 		`algo.entropy_coef: ["" "0"] treatment`,
 		`algo.sft_weight: ["" "0"] treatment`, `algo.demonstrations.weight: ["" "0"] treatment`,
 		`algo.aggregation: ["" "token-mean"] treatment`, `algo.top_entropy: ["" "1"] treatment`,
+		`algo.off_policy_bound: ["" "0"] treatment`,
 		`rollout.n: ["4" "2"] controlled`,
 		`eval.final.n: ["16" "4"] protocol`,
 		`eval.final.pass_k: ["[1, 2, 4, 8, 16]" "[1, 2, 4]"] protocol`,

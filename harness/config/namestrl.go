@@ -28,6 +28,7 @@ func trlNames() []foreignName {
 		{"importance_sampling_level", "algo.loss", "weights of whole completions are algo.loss: gspo"},
 		{"mask_truncated_completions", "algo.mask_truncated", ""},
 		{"top_entropy_quantile", "algo.top_entropy", ""},
+		{"off_policy_mask_threshold", "algo.off_policy_bound", ""},
 		{"sync_ref_model", "algo.reference_every", "it is on where algo.reference_every is above 0"},
 		{"ref_model_sync_steps", "algo.reference_every", "it is algo.reference_every here, in steps of sampling"},
 		{"ref_model_mixup_alpha", "algo.reference_mix", ""},

@@ -139,6 +139,7 @@ func TrainConfig(c *config.Run) train.Config {
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: overlongBuffer(c)}
 	t.MaskTruncated, t.TopEntropy, t.SFTWeight = a.MaskTruncated, a.TopEntropy, a.SFTWeight
+	t.OffPolicy = a.OffPolicyBound
 	t.Demonstrations = rl.Demonstrations{Weight: a.Demonstrations.Weight, Shaping: a.Demonstrations.Shaping}
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
 	if a.Aggregation != "" {
