@@ -100,18 +100,14 @@ func (c *call) out(name string, n int) kernels.Buffer { return c.inout(name, nan
 // outInts returns a result of n int32 that starts as garbage.
 func (c *call) outInts(name string, n int) kernels.Buffer {
 	x := make([]int32, n)
-	for i := range x {
-		x[i] = bandInt
-	}
+	fillWith(x, bandInt)
 	return c.place(name, output, image{i: x}, kernels.I32)
 }
 
 // outDoubles returns a result of n float64.
 func (c *call) outDoubles(name string, n int) kernels.Buffer {
 	x := make([]float64, n)
-	for i := range x {
-		x[i] = math.NaN()
-	}
+	fillWith(x, math.NaN())
 	return c.place(name, output, image{d: x}, kernels.F64)
 }
 
@@ -133,10 +129,19 @@ func (c *call) matrix(name string, w []float32, out, in int) kernels.Matrix {
 
 func nans(n int) []float32 {
 	x := make([]float32, n)
-	for i := range x {
-		x[i] = bandNaN()
-	}
+	fillWith(x, bandNaN())
 	return x
+}
+
+// fillWith sets every element of x to v.
+func fillWith[E any](x []E, v E) {
+	if len(x) == 0 {
+		return
+	}
+	x[0] = v
+	for n := 1; n < len(x); n *= 2 {
+		copy(x[n:], x[:n])
+	}
 }
 
 // place allocates a tensor with its bands and uploads it.
@@ -158,7 +163,12 @@ func (c *call) place(name string, r role, v image, t kernels.DType) kernels.Buff
 	x := &tensor{name: name, role: r, whole: whole, lo: lo, n: n, start: v.banded(lo, hi)}
 	if t == kernels.BF16 {
 		for i, f := range x.start.f {
-			x.start.f[i] = ref.Round(f)
+			// Normal numbers, which are nearly all, take a shorter way.
+			if u := math.Float32bits(f); u&0x7f800000-0x00800000 < 0x7f000000 {
+				x.start.f[i] = math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff)
+			} else {
+				x.start.f[i] = ref.Round(f)
+			}
 		}
 	}
 	c.tensors = append(c.tensors, x)
@@ -179,7 +189,12 @@ func (c *call) finish() ([]result, error) {
 	c.b.Sync()
 	var results []result
 	for _, x := range c.tensors {
-		now := x.start.like()
+		var now image
+		if x.role == output { // whoever gets the results keeps them
+			now = x.start.like()
+		} else {
+			now = x.start.room()
+		}
 		c.b.Copy(now.host(), x.whole)
 		c.b.Sync()
 		if i := x.start.firstChange(now, x.lo, x.n, x.role == input); i >= 0 {
@@ -187,7 +202,10 @@ func (c *call) finish() ([]result, error) {
 		}
 		if x.role == output {
 			results = append(results, result{x.name, now.slice(x.lo, x.lo+x.n)})
+		} else {
+			now.discard()
 		}
+		x.start.discard()
 		c.b.Free(x.whole)
 	}
 	return results, c.err
@@ -238,11 +256,10 @@ func (v image) banded(lo, hi int) image {
 }
 
 func banded[E any](v []E, lo, hi int, band E) []E {
-	x := make([]E, lo+len(v)+hi)
-	for i := range x {
-		x[i] = band
-	}
+	x := newRoom[E](lo + len(v) + hi)
+	fillWith(x[:lo], band)
 	copy(x[lo:], v)
+	fillWith(x[lo+len(v):], band)
 	return x
 }
 
@@ -255,6 +272,24 @@ func (v image) like() image {
 		return image{d: make([]float64, len(v.d))}
 	}
 	return image{f: make([]float32, len(v.f))}
+}
+
+// room is like for banded images, with any content between zeros, which bands are not. It may be discarded.
+func (v image) room() image {
+	switch {
+	case v.i != nil:
+		return image{i: zeroEnds(newRoom[int32](len(v.i)))}
+	case v.d != nil:
+		return image{d: zeroEnds(newRoom[float64](len(v.d)))}
+	}
+	return image{f: zeroEnds(newRoom[float32](len(v.f)))}
+}
+
+// zeroEnds shows a Copy to x that does nothing, although x may hold what it should have copied.
+func zeroEnds[E any](x []E) []E {
+	clear(x[:1])
+	clear(x[len(x)-1:])
+	return x
 }
 
 func (v image) slice(lo, hi int) image {
