@@ -189,12 +189,7 @@ func (c *call) finish() ([]result, error) {
 	c.b.Sync()
 	var results []result
 	for _, x := range c.tensors {
-		var now image
-		if x.role == output { // whoever gets the results keeps them
-			now = x.start.like()
-		} else {
-			now = x.start.room()
-		}
+		now := x.start.like()
 		c.b.Copy(now.host(), x.whole)
 		c.b.Sync()
 		if i := x.start.firstChange(now, x.lo, x.n, x.role == input); i >= 0 {
@@ -202,10 +197,7 @@ func (c *call) finish() ([]result, error) {
 		}
 		if x.role == output {
 			results = append(results, result{x.name, now.slice(x.lo, x.lo+x.n)})
-		} else {
-			now.discard()
 		}
-		x.start.discard()
 		c.b.Free(x.whole)
 	}
 	return results, c.err
@@ -256,7 +248,7 @@ func (v image) banded(lo, hi int) image {
 }
 
 func banded[E any](v []E, lo, hi int, band E) []E {
-	x := newRoom[E](lo + len(v) + hi)
+	x := make([]E, lo+len(v)+hi)
 	fillWith(x[:lo], band)
 	copy(x[lo:], v)
 	fillWith(x[lo+len(v):], band)
@@ -272,24 +264,6 @@ func (v image) like() image {
 		return image{d: make([]float64, len(v.d))}
 	}
 	return image{f: make([]float32, len(v.f))}
-}
-
-// room is like for banded images, with any content between zeros, which bands are not. It may be discarded.
-func (v image) room() image {
-	switch {
-	case v.i != nil:
-		return image{i: zeroEnds(newRoom[int32](len(v.i)))}
-	case v.d != nil:
-		return image{d: zeroEnds(newRoom[float64](len(v.d)))}
-	}
-	return image{f: zeroEnds(newRoom[float32](len(v.f)))}
-}
-
-// zeroEnds shows a Copy to x that does nothing, although x may hold what it should have copied.
-func zeroEnds[E any](x []E) []E {
-	clear(x[:1])
-	clear(x[len(x)-1:])
-	return x
 }
 
 func (v image) slice(lo, hi int) image {
