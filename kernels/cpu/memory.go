@@ -145,20 +145,13 @@ func (b *Backend) Copy(dst, src kernels.Buffer) {
 		}
 	case dst.DType() == kernels.F32 && src.DType() == kernels.BF16:
 		d := kernels.Elems[float32](dst)
-		s := kernels.Bits(src)[:len(d)] // spares the loop a check
-		for i := range d {
-			d[i] = math.Float32frombits(uint32(s[i]) << 16)
+		for i, v := range kernels.Bits(src) {
+			d[i] = math.Float32frombits(uint32(v) << 16)
 		}
 	case dst.DType() == kernels.BF16 && src.DType() == kernels.F32:
 		d := kernels.Bits(dst)
-		s := kernels.Elems[float32](src)[:len(d)]
-		for i := range d {
-			// Normal numbers, which are nearly all, take a shorter way than ref.Round's.
-			if u := math.Float32bits(s[i]); u&0x7f800000-0x00800000 < 0x7f000000 {
-				d[i] = uint16((u + 0x7fff + u>>16&1) >> 16)
-			} else {
-				d[i] = uint16(math.Float32bits(ref.Round(s[i])) >> 16)
-			}
+		for i, v := range kernels.Elems[float32](src) {
+			d[i] = uint16(math.Float32bits(ref.Round(v)) >> 16)
 		}
 	default:
 		panic("cpu: copy between types")

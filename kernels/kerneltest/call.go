@@ -163,12 +163,7 @@ func (c *call) place(name string, r role, v image, t kernels.DType) kernels.Buff
 	x := &tensor{name: name, role: r, whole: whole, lo: lo, n: n, start: v.banded(lo, hi)}
 	if t == kernels.BF16 {
 		for i, f := range x.start.f {
-			// Normal numbers, which are nearly all, take a shorter way.
-			if u := math.Float32bits(f); u&0x7f800000-0x00800000 < 0x7f000000 {
-				x.start.f[i] = math.Float32frombits((u + 0x7fff + u>>16&1) &^ 0xffff)
-			} else {
-				x.start.f[i] = ref.Round(f)
-			}
+			x.start.f[i] = ref.Round(f)
 		}
 	}
 	c.tensors = append(c.tensors, x)
