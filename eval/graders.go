@@ -12,17 +12,25 @@ const (
 	FormPrefix   = "form/"     // + extract.Form: share of samples with an answer of this form
 	// FollowedPrefix + grader: share of instructions followed, IFEval's accuracy per instruction.
 	FollowedPrefix = "followed/"
+	// ScorePrefix + grader: mean share of the full score, such as ANLS.
+	ScorePrefix = "score/"
 )
 
 // GraderMetrics returns pass@1 with an interval for each column of the panel, the union included, and the share of
-// samples for each form of answer that occurs, or of instructions followed. A panel of one grader returns none but the
-// last.
+// samples for each form of answer that occurs, or of instructions followed, and the mean score of each grader of
+// shares. A panel of one grader returns none but the last two.
 func (p *Panel) GraderMetrics(seed uint64) ([]Metric, error) {
 	out := p.followedMetrics()
+	instructed := len(out) > 0
+	for _, c := range p.Columns {
+		if m, ok := p.Score(c); ok {
+			m.Name = ScorePrefix + c.Grader
+			out = append(out, m)
+		}
+	}
 	if len(p.Columns) < 2 {
 		return out, nil
 	}
-	instructed := len(out) > 0
 	for _, c := range p.Columns {
 		s, err := p.Measure(c, nil, seed)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"exp/eval/grade"
 	"exp/eval/grade/extract"
+	"exp/eval/grade/peer"
 	"exp/eval/stat"
 	"exp/train/rollout"
 )
@@ -25,6 +26,8 @@ type Column struct {
 	// Classes merges answers of equal value, such as "1/2" and "0.5", before counting and voting. Without
 	// it answers are equal if their texts are, as in other programs.
 	Classes bool
+	// Scaled: rewards are a run's, which are not from 0 to 1.
+	Scaled bool
 }
 
 // UnionName names the grader that accepts whatever any other accepts.
@@ -215,8 +218,22 @@ func shareMetric(name string, values []float64, clusters []string) (m Metric, ok
 // TestsPassed returns the mean share of tests passed, with its interval: the mean over problems of the mean
 // reward of their graded samples. ok is false without a verdict.
 func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
-	var values []float64
-	var clusters []string
+	values, clusters := p.rewards(c)
+	return shareMetric("tests_passed", values, clusters)
+}
+
+// Score returns the same mean for a grader of shares (peer.Grader), such as ANLS. ok is false for others, and if the
+// rewards are no shares.
+func (p *Panel) Score(c Column) (m Metric, ok bool) {
+	if c.Scaled || !peer.GivesShares(c.Grader) {
+		return m, false
+	}
+	values, clusters := p.rewards(c)
+	return shareMetric("score", values, clusters)
+}
+
+// rewards returns the mean reward of the graded samples of each problem that has some, and the problems' clusters.
+func (p *Panel) rewards(c Column) (values []float64, clusters []string) {
 	for i, g := range p.groups(c.Verdicts) {
 		if len(g) == 0 {
 			continue
@@ -227,7 +244,7 @@ func (p *Panel) TestsPassed(c Column) (m Metric, ok bool) {
 		}
 		values, clusters = append(values, sum/float64(len(g))), append(clusters, p.Problems[i].Cluster)
 	}
-	return shareMetric("tests_passed", values, clusters)
+	return values, clusters
 }
 
 // FormCount is one line of the histogram of answer forms.

@@ -48,7 +48,7 @@ func (r *Ranked) weights() []float64 {
 	return list
 }
 
-// Rank adds a reward model's scores of samples to the items of their problems. scores[i] is samples[i]'s; one that is
+// Rank adds a scorer's scores of samples to the items of their problems. scores[i] is samples[i]'s; one that is
 // not graded there has none. vote is one of Votes.
 func Rank(items []Item, samples []Sample, verdicts, scores []rollout.Verdict, vote string) {
 	if len(samples) != len(verdicts) || len(samples) != len(scores) {
@@ -145,7 +145,7 @@ func rankedMetrics(ks []int) []Definition {
 func CheckScores(samples []Sample, scores []rollout.Verdict) error {
 	for i, v := range scores {
 		if v.Status == rollout.Graded && (math.IsNaN(v.Reward) || math.IsInf(v.Reward, 0)) {
-			return fmt.Errorf("the reward model's score of sample %d of problem %s is %v: its weights are broken",
+			return fmt.Errorf("the scorer's score of sample %d of problem %s is %v, which ranks nothing",
 				samples[i].K, samples[i].ProblemID, v.Reward)
 		}
 	}

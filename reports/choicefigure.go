@@ -16,12 +16,12 @@ func (s *source) choice(suite scoredSuite) []drawing {
 	f := figure.PassK{Head: figure.Head{Name: "choice-" + slug(suite.name), Title: "Choosing among k samples on " +
 		suite.name,
 		About: "Chance that an answer to a problem is right, mean over problems: if any of k samples counts " +
-			"(pass@k), the best one by the reward model's score (best@k), or the most frequent answer (maj@k)"},
+			"(pass@k), the best one by the scorer (best@k), or the most frequent answer (maj@k)"},
 		Label: "right answers", Problems: suite.items, Samples: suite.samples, Interval: suite.interval}
 	known, families := false, []string{metric.PassAt, metric.BestAt, metric.MajorityAt}
 	if len(s.arms) > mostChoosing {
 		families = []string{metric.BestAt}
-		f.About = "Chance that the best of k samples of a problem by the reward model's score is right, mean over " +
+		f.About = "Chance that the best of k samples of a problem by the scorer is right, mean over " +
 			"problems (best@k; for k = 1 pass@1)"
 	}
 	for i, a := range s.arms {

@@ -1,5 +1,7 @@
 # What the drivers of mode call share: the program as a module, and its values as JSON.
 import json, os, sys
+from decimal import Decimal
+from fractions import Fraction
 
 module.__name__ = "solution"  # skips the block of __main__, which is for programs; this is a function
 sys.modules["solution"] = module
@@ -13,7 +15,8 @@ def find():
 
 
 def plain(v, depth=0):
-    """v as a JSON value, read by the base types' own methods: subclasses become plain."""
+    """v as a JSON value, read by the base types' own methods: subclasses become plain.
+    A fraction or decimal becomes the int or float that it equals."""
     t = type(v)
     if depth > 200:
         raise ValueError("the value is nested too deep")
@@ -31,6 +34,10 @@ def plain(v, depth=0):
         return [plain(x, depth + 1) for x in tuple.__iter__(v)]
     if issubclass(t, dict):
         return {k if type(k) is str else json.dumps(plain(k)): plain(x, depth + 1) for k, x in dict.items(v)}
+    if t in (Decimal, Fraction) and v == v and abs(v) < 1e308:
+        n = float(v) if v != int(v) else int(v)
+        if n == v:
+            return n
     raise TypeError("a %s is not a plain value" % t.__name__)
 
 

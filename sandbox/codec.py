@@ -1,11 +1,18 @@
 # Plain values between the two processes of mode asserts, one JSON line each. Values are
 # read by the methods of their base types, so that a subclass arrives as its plain value
 # and no method of the program runs in the checker. A line holds nothing that can
-# be executed. Any other value is sent as a number; other gives it and thing finds it.
+# be executed. An iterator arrives as one of its items, so that tests can make a list or
+# a set of it. Any other value is sent as a number; other gives it and thing finds it.
 # A set arrives with the order in which CPython iterates it, where a bounded search finds
 # one: then the same program prints the same, whichever process it is in.
 import builtins, json, os
+from collections import deque
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
+
+LONGEST = 100_000  # items of what is read before it is sent
+VIEWS = {range: "r", deque: "q", type({}.keys()): "k", type({}.values()): "v", type({}.items()): "m"}
 
 
 def pack(v, depth=0, other=None):
@@ -36,6 +43,15 @@ def pack(v, depth=0, other=None):
         return {"d": [[pack(k, depth + 1, other), pack(x, depth + 1, other)] for k, x in dict.items(v)]}
     if t is type and getattr(builtins, v.__name__, None) is v:
         return {"T": v.__name__}
+    if t is Fraction:
+        return {"F": [int.__format__(v.numerator, "x"), int.__format__(v.denominator, "x")]}
+    if t is Decimal:
+        return {"D": str(v)}
+    if tag := VIEWS.get(t) or t.__module__ in ("builtins", "itertools") and hasattr(t, "__next__") and "g":
+        items = [pack(x, depth + 1, other) for x in islice(v, LONGEST + 1)]
+        if len(items) > LONGEST:
+            raise TypeError("a %s of more than %d items is not a plain value" % (t.__name__, LONGEST))
+        return {tag: [pack(x) for x in (v.start, v.stop, v.step)] if tag == "r" else items}
     if other is not None:
         return {"h": other(v)}
     raise TypeError("a %s is not a plain value" % t.__name__)
@@ -61,9 +77,22 @@ def unpack(v, thing=None):
         return kind
     if tag == "h":
         return thing(x)
+    if tag == "F":
+        return Fraction(int(x[0], 16), int(x[1], 16))
+    if tag == "D":
+        return Decimal(x)
     if tag in "sS":
         return ordered(set if tag == "s" else frozenset, [unpack(y, thing) for y in x[:-1]], x[-1])
-    return {"l": list, "t": tuple}[tag](unpack(y, thing) for y in x)
+    items = [unpack(y, thing) for y in x]
+    if tag == "r":
+        return range(*items)
+    if tag == "k":
+        return dict.fromkeys(items).keys()
+    if tag == "v":
+        return dict(enumerate(items)).values()
+    if tag == "m":
+        return dict(items).items()
+    return {"l": list, "t": tuple, "q": deque, "g": iter}[tag](items)
 
 
 budget = [300_000]  # steps that all searches of a process may take: some tenths of a second

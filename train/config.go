@@ -93,6 +93,8 @@ type Config struct {
 	// TopEntropy is the share of a step's tokens, those with the greatest entropies, that the policy loss reads; 0
 	// and 1 are all.
 	TopEntropy float64
+	// OffPolicy is the bound of rl.DropOffPolicy, in nats a token; 0: nothing is left out.
+	OffPolicy float64
 	// Correction accounts for rollouts of another policy; its metrics are always recorded.
 	// With Bypass, its loss replaces Loss.
 	Correction rl.Correction

@@ -81,6 +81,7 @@ func TestAllMetricNames(t *testing.T) {
 			slices.Concat(data, clipped, []string{"train/filter_batches", "train/filter_passed", "train/filter_spread"})},
 		"entropies": {func(c *Config) { c.TopEntropy, c.MaskTruncated = 0.2, true },
 			slices.Concat(data, clipped, []string{"actor/entropy_threshold"})},
+		"off-policy": {func(c *Config) { c.OffPolicy = 0.1 }, slices.Concat(data, clipped, []string{"actor/off_policy_dropped"})},
 		"votes": {func(c *Config) { c.Self = RewardMajority },
 			slices.Concat(data, clipped, []string{"reward/majority_share", "reward/majority_right", "reward/label_accuracy"})},
 		"likelihood": {func(c *Config) {

@@ -2,6 +2,7 @@ package train
 
 import (
 	"fmt"
+	"slices"
 
 	"exp/kernels"
 	"exp/train/rl"
@@ -31,6 +32,7 @@ type objective struct {
 	kl, entropy float64
 	distill     rl.DistillStats
 	likely      float64
+	dropped     float64 // share of the loss that rl.DropOffPolicy left out
 	nll         float64 // of right completions
 
 	// Of the whole mini-batch; at and row count its tokens and rows added so far.
@@ -130,6 +132,11 @@ func (l *objective) add(p *rl.Batch[float32], entropy, logZ []float32, x rl.Taug
 		q := *p
 		p, q.Mask = &q, l.own[l.at:end]
 	}
+	if l.c.OffPolicy > 0 {
+		q := *p
+		p, q.Adv = &q, slices.Clone(q.Adv)
+		rl.DropOffPolicy(q.Adv, p, l.c.OffPolicy, &l.dropped)
+	}
 	m := &rl.Micro{Batch: p, Of: l.n.Rows, LogZ: logZ, DLogProb: g.logProb, DLogZ: g.logZ}
 	if l.bypass != nil {
 		var weight []float32
@@ -173,6 +180,9 @@ func (l *objective) metrics() []rl.Metric {
 	}
 	if l.c.taught() > 0 {
 		m = append(m, l.distill.Metrics()...)
+	}
+	if l.c.OffPolicy > 0 {
+		m = append(m, rl.Metric{Name: "actor/off_policy_dropped", Value: l.dropped})
 	}
 	if l.answer != nil {
 		m = append(m, rl.Metric{Name: "actor/answer_likelihood", Value: l.likely})

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"exp/cmd/exp/cli"
@@ -26,7 +27,8 @@ func gradeCommand(a *app) *cli.Command {
 		Usage:    "grade answers in a file, without a model",
 		Description: "Reads rows of JSON, parquet or a table (.csv, .tsv), also compressed, with id, gold, and " +
 			"prediction (an answer) or response (a whole output, which counts if a row has both; also prediction " +
-			"with kind \"response\"), and writes a row of JSON for each: id, correct, sure, extracted, reason. " +
+			"with kind \"response\"), and writes a row of JSON for each: id, correct, sure, extracted, reason, and " +
+			"by graders of shares, such as anls, a score from 0 to 1. " +
 			"If rows have expected and tags, it prints how often the grader agrees, by tag. The graders are " +
 			strings.Join(peer.Names(), ", ") + "; exp is our own, the others reproduce other programs, " +
 			"including their mistakes. Without --out the rows go to stdout and the agreement to stderr. " +
@@ -176,20 +178,28 @@ func replaceFile(path string, write func(io.Writer) error) error {
 	return os.Rename(f.Name(), path)
 }
 
-// gradeTable has a row for each tag. Agreement counts rows with expected.
+// gradeTable has a row for each tag. Agreement counts rows with expected; a grader of shares gives a mean score, too.
 func gradeTable(counts []*answers.Count) cli.Table {
 	out := cli.Table{Schema: "exp.grade/1", Columns: []cli.Column{
 		{Key: "tag", ID: true}, {Key: "rows"}, {Key: "correct"}, {Key: "unsure"}, {Key: "labelled"}, {Key: "agree"},
 		{Key: "agreement", Digits: 4}, {Key: "false_positives", Title: "false +"},
 		{Key: "false_negatives", Title: "false -"},
 	}}
+	scored := slices.ContainsFunc(counts, func(n *answers.Count) bool { _, ok := n.Score(); return ok })
+	if scored {
+		out.Columns = append(out.Columns, cli.Column{Key: "score", Digits: 3})
+	}
 	for _, n := range counts {
 		var agreement any
 		if share, ok := n.Agreement(); ok {
 			agreement = share
 		}
-		out.Rows = append(out.Rows, []any{n.Tag, n.Rows, n.Correct, n.Unsure, n.Labelled, n.Agree, agreement,
-			n.FalsePositive, n.FalseNegative})
+		row := []any{n.Tag, n.Rows, n.Correct, n.Unsure, n.Labelled, n.Agree, agreement, n.FalsePositive,
+			n.FalseNegative}
+		if mean, ok := n.Score(); ok {
+			row = append(row, mean)
+		}
+		out.Rows = append(out.Rows, row)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,6 +56,33 @@ func TestGradeForPrograms(t *testing.T) {
 	// DAPO's text comparison knows neither 0.5 = 1/2 nor widgets; 41 is not 42 to it.
 	if all := got.Data[0]; all.Tag != "all" || all.Rows != 4 || all.Agree != 1 || all.FalseNegatives != 2 {
 		t.Errorf("%+v", all)
+	}
+}
+
+// A grader of shares takes all gold answers together, and gives scores and their means.
+func TestGradeShares(t *testing.T) {
+	rows := `{"id": 1, "gold": ["nokia", "nokia", "nok"], "prediction": "nok", "tags": ["phones"]}
+{"id": 2, "gold": ["nokia", "nokia", "nok"], "response": "\boxed{nokia}"}`
+	e := call{stdin: rows}.run("grade", "--in", "-", "--grader", "vqav2", "--out", os.DevNull, "--json")
+	e.succeeds(t)
+	var got struct {
+		Data []struct {
+			Tag           string
+			Rows, Correct int
+			Score         float64
+		}
+	}
+	if err := json.Unmarshal([]byte(e.stdout), &got); err != nil || len(got.Data) != 2 {
+		t.Fatalf("%v\n%s", err, e.stdout)
+	}
+	nok, nokia := 2.0/9, 4.0/9 // of three people: one by two others, then two by one other and one by two
+	if all, one := got.Data[0], got.Data[1]; math.Abs(all.Score-(nok+nokia)/2) > 1e-12 || math.Abs(one.Score-nok) > 1e-12 ||
+		all.Correct != 0 || one.Tag != "phones" {
+		t.Errorf("%+v", got.Data)
+	}
+	e = call{stdin: rows}.run("grade", "--in", "-", "--grader", "vqav2")
+	if e.succeeds(t); !strings.Contains(e.stdout, `"score":0.2222222222222222}`) {
+		t.Errorf("rows\n%s", e.stdout)
 	}
 }
 

@@ -28,8 +28,8 @@ func resumeCommand(a *app) *cli.Command {
 			"recorded ones.\n" +
 			"--extend-steps makes a new, longer run with this one as its parent, equal bit for bit to training " +
 			"it from the start; --end-at makes a shorter one, to get the weights of an earlier step and score " +
-			"them: it executes the steps from a checkpoint before its last. The learning rate must not depend on " +
-			"the number of steps.",
+			"them: it executes the steps from a checkpoint before its last; with eval.online.best it ends with the " +
+			"best weights up to that step. The learning rate must not depend on the number of steps.",
 		UsageText: strings.Join([]string{
 			"exp resume @last # after Ctrl-C, a crash or kill -9",
 			"exp resume @last --stop-if none # past the condition that stopped it",

@@ -75,10 +75,17 @@ type Verdict struct {
 	Sure      bool            `json:"sure"`
 	Extracted string          `json:"extracted"`
 	Reason    string          `json:"reason"`
+	// Score is the share of the full score; only graders of shares give it.
+	Score *float64 `json:"score,omitempty"`
 }
 
-// Judge grades one row; the first matching gold answer counts. If strict is set, an unsure verdict is wrong.
+// Judge grades one row; the first matching gold answer counts, or all of them by a grader of shares. If strict is set,
+// an unsure verdict is wrong.
 func (r *Row) Judge(g peer.Grader, strict bool) Verdict {
+	if g.Shares {
+		v := g.Posed(peer.Question{Golds: r.Gold, Right: -1}, r.text())
+		return Verdict{r.ID, v.Correct && (v.Sure || !strict), v.Sure, v.Extracted, v.Reason, &v.Share}
+	}
 	var v grade.Verdict
 	for _, gold := range r.Gold {
 		var w grade.Verdict
@@ -100,7 +107,15 @@ func (r *Row) Judge(g peer.Grader, strict bool) Verdict {
 			break
 		}
 	}
-	return Verdict{r.ID, v.Correct, v.Sure, v.Extracted, v.Reason}
+	return Verdict{r.ID, v.Correct, v.Sure, v.Extracted, v.Reason, nil}
+}
+
+// text is what the row says, an answer or a whole response.
+func (r *Row) text() string {
+	if r.Response != nil {
+		return string(*r.Response)
+	}
+	return string(*r.Prediction)
 }
 
 // EndTurns returns a grader that reads texts up to the first special token.

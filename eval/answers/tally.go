@@ -33,6 +33,16 @@ type Count struct {
 	Rows, Correct, Unsure        int
 	Labelled, Agree              int // rows with expected, and those where the grader agrees
 	FalsePositive, FalseNegative int
+	score                        float64 // sum
+	scored                       int
+}
+
+// Score is the mean share of the full score, from 0 to 1; ok is false for graders that give none.
+func (c *Count) Score() (mean float64, ok bool) {
+	if c.scored == 0 {
+		return 0, false
+	}
+	return c.score / float64(c.scored), true
 }
 
 // Agreement is the share of the labelled rows where the grader agrees; ok is false if no row is labelled.
@@ -122,6 +132,9 @@ func (t *Tally) add(r *Row, v Verdict) {
 		}
 		if !v.Sure {
 			n.Unsure++
+		}
+		if v.Score != nil {
+			n.score, n.scored = n.score+*v.Score, n.scored+1
 		}
 		if r.Expected == nil {
 			continue

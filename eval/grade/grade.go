@@ -50,6 +50,9 @@ type Verdict struct {
 	Basis Basis
 	// Form says whether the whole response has the form that the grader asks for.
 	Form Form
+	// Share is the part of the full score that a grader of shares gives, from 0 to 1; 0 where Shared is false.
+	Share  float64
+	Shared bool
 }
 
 // Form says whether a response has a form that some graders ask for besides a right answer.

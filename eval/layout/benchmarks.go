@@ -58,10 +58,13 @@ func pictureLayouts() []Layout {
 			Graders: []string{"exp", "mmmu"}, Adapt: weMath},
 		{Name: "docvqa", ID: "questionId", Problem: question, Answer: "answers", Cluster: "docId",
 			Pictures: image("image"), Tell: []string{"questionId", "question", "answers", "image"},
-			Graders: []string{"exp"}},
+			Graders: []string{"exp", "anls"}},
+		{Name: "vqav2", ID: "question_id", Problem: question, Answer: "answers", Cluster: "image_id",
+			Source: "answer_type", Pictures: image("image"), Graders: []string{"exp", "vqav2"}, Adapt: vqav2,
+			Tell: []string{"question_id", "question", "answers", "image", "image_id", "multiple_choice_answer"}},
 		{Name: "textvqa", ID: "question_id", Problem: question, Answer: "answers", Cluster: "image_id",
 			Pictures: image("image"), Tell: []string{"question_id", "question", "answers", "image", "image_id"},
-			Graders: []string{"exp"}},
+			Graders: []string{"exp", "textvqa"}},
 	}
 }
 
@@ -218,6 +221,30 @@ func chartQA(r rows.Row) (rows.Row, error) {
 		r = with(r, "human_or_machine", []string{"human", "machine"}[i])
 	}
 	return r, nil
+}
+
+// vqav2 reads the answers of ten people, which are objects in the file; the one that most gave comes first.
+func vqav2(r rows.Row) (rows.Row, error) {
+	people, err := r.Objects("answers")
+	if err != nil {
+		return r, err
+	}
+	most, err := r.Text("multiple_choice_answer")
+	if err != nil {
+		return r, err
+	}
+	list := make([]any, len(people))
+	for i, p := range people {
+		answer, err := p.Text("answer")
+		if err != nil {
+			return r, err
+		}
+		list[i] = answer
+	}
+	if i := slices.Index(list, any(most)); i > 0 {
+		list[0], list[i] = list[i], list[0]
+	}
+	return with(r, "answers", list), nil
 }
 
 // weMath reads the options from the one text that has them; another text stays part of the question.

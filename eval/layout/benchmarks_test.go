@@ -143,6 +143,10 @@ func TestPictureBenchmarks(t *testing.T) {
 			`12 "<image>Date?" = May 1|1 May [3]`},
 		{"textvqa", `{"image_id":"a","question_id":34,"question":"brand?","image":=W,"answers":["nokia","nokia","nok"],"set_name":"val"}`,
 			`34 "<image>brand?" = nokia|nokia|nok [3]`},
+		{"vqav2", `{"question_type":"what","multiple_choice_answer":"net","answers":[{"answer":"nets","answer_confidence":"maybe",
+"answer_id":1},{"answer":"net","answer_confidence":"yes","answer_id":2},{"answer":"net","answer_confidence":"yes","answer_id":3}],
+"image_id":458752,"answer_type":"other","question_id":45,"question":"Behind him?","image":=W}`,
+			`45 "<image>Behind him?" = net|nets|net of other [3]`},
 		// an unknown data set with an image in the column of that name
 		{"question", `{"question":"Sum?","answer":"14","image":=W,"more":1}`, `0 "<image>Sum?" = 14 [3]`},
 		{"mmlu-pro", `{"question":"Sum?","options":["13","14"],"answer":"B","image":=W,"more":1}`,

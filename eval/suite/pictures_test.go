@@ -16,6 +16,9 @@ func TestPictures(t *testing.T) {
 	dir := files(t, map[string]string{
 		"vision.jsonl": `{"id":"test_Art_1","image":` + image + `,"options":"['oil', 'ink']","answer":"B","subject":"Art"}`,
 		"charts.jsonl": `{"type":"human_test","question":"Sum?","answer":"14","image":` + image + `}`,
+		"scan.jsonl":   `{"questionId":"1","question":"Date?","image":` + image + `,"answers":["May 1","1 May"]}`,
+		"photo.jsonl": `{"image_id":"a","question_id":3,"question":"brand?","image":` + image +
+			`,"answers":["noks","noks","noks","nok"]}`,
 		"vista.jsonl": `{"pid":"8","question":"How far?","decoded_image":` + image + `,"choices":null,"precision":2,"answer":"1.4",` +
 			`"question_type":"free_form","answer_type":"float"}`,
 		"own.jsonl":   `{"puzzle":"Sum?","sum":"14","photo":` + image + `}`,
@@ -31,6 +34,8 @@ func TestPictures(t *testing.T) {
 	}{
 		{"vision.jsonl", "exp mmmu_pro", "<image>", "I think it may well show some ink on paper", "Answer: A"},
 		{"charts.jsonl", "exp chartqa", "<image>Sum?", "14.5", "15"},
+		{"scan.jsonl", "exp anls", "<image>Date?", "1 Mai", "2 July"},
+		{"photo.jsonl", "exp textvqa", "<image>brand?", "noks", "nok"},                       // two people of four, and one
 		{"vista.jsonl", "exp mathvista", "<image>How far?", "Answer: 1.404", "Answer: 1.44"}, // two decimals
 		{"own.yaml", "exp math_dapo math_reward", "<image>Sum?", "\\boxed{14}", "\\boxed{15}"},
 		{"none.yaml", "exp math_dapo math_reward", "Sum?", "\\boxed{14}", "\\boxed{15}"},

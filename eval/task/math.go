@@ -131,6 +131,10 @@ func (t *mathTask) Grade(_ context.Context, p *rollout.Problem, c *rollout.Compl
 	if v.Form != grade.AnyForm {
 		out.Reward = t.reward.formed(v.Correct, v.Form == grade.InForm)
 	}
+	if v.Shared {
+		worst := t.reward.verdict(false, v.Extracted, "").Reward
+		out.Reward = worst + v.Share*(t.reward.Correct-worst)
+	}
 	if t.own {
 		out.Basis = basisOf(v.Basis)
 	}

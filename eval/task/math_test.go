@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,7 @@ func mathOf(t *testing.T, grader string) Task {
 func TestMathGrade(t *testing.T) {
 	half := rollout.Problem{ID: "a", Prompt: "?", Answer: "\\frac{1}{2}", Data: []byte(`{"source":"math_dapo","answers":["2"]}`)}
 	tuple := rollout.Problem{ID: "b", Prompt: "?", Answer: "(1,2,3)", Data: []byte(`{"source":"nowhere"}`)}
+	word := rollout.Problem{ID: "c", Prompt: "?", Answer: "tides", Data: []byte(`{"answers":["tides","tide"]}`)}
 	for _, tt := range []struct {
 		grader  string
 		problem rollout.Problem
@@ -48,11 +50,16 @@ func TestMathGrade(t *testing.T) {
 		{"geo3k", half, "<think>So</think> \\boxed{3}", false, -0.5, "3"},
 		{"geo3k", half, "\\boxed{3}", false, -1, "3"},
 		{"geo3k", half, "<think>So</think> 2", false, -1, ""},
+		{"anls", word, "\\boxed{tidal}", true, -0.5 + 1.5*0.6, "tides"}, // between the rewards of a wrong and a right answer
+		{"anls", word, "\\boxed{wind}", false, -0.5, "wind"},
+		{"anls", word, "", false, -1, ""},
+		{"vqav2", word, "tide", false, -0.5 + 1.5*2*(1.0/3)/3, "tide"}, // two of three say something else
+		{"vqav2", word, "Tides.", false, -0.5 + 1.5*(2*(1.0/3)+2.0/3)/3, "Tides"},
 		{"exp", half, "", false, -1, ""},
 		{"math_dapo", half, "no idea", false, -1, ""},
 	} {
 		v, err := mathOf(t, tt.grader).Grade(t.Context(), &tt.problem, &rollout.Completion{Text: tt.text})
-		if err != nil || v.Status != rollout.Graded || v.Correct != tt.correct || v.Reward != tt.reward || v.Answer != tt.answer {
+		if err != nil || v.Status != rollout.Graded || v.Correct != tt.correct || math.Abs(v.Reward-tt.reward) > 1e-12 || v.Answer != tt.answer {
 			t.Errorf("%s of %q: %+v, %v", tt.grader, tt.text, v, err)
 		}
 	}

@@ -73,7 +73,8 @@ func formsOf(cfg Config, p *rollout.Problem) []answerForm {
 		return []answerForm{labeled, boxed}
 	case slices.Contains([]string{"math_dapo_original", "gpqa", "mmlu_pro", "mmmu", "mmmu_pro"}, name):
 		return []answerForm{labeled}
-	case OwnGrader(cmp.Or(name, "exp")), slices.Contains([]string{"chartqa", "mathvista"}, name): // which read as ours
+	case OwnGrader(cmp.Or(name, "exp")), slices.Contains([]string{"chartqa", "mathvista"}, name),
+		peer.GivesShares(name): // which read as ours
 		return []answerForm{boxed, tagged, onALine, labeled}
 	}
 	return []answerForm{boxed}

@@ -28,6 +28,7 @@ func TestAnswerPlace(t *testing.T) {
 		{"box for a grader of labels", math("math_dapo"), "", `\boxed{4}`, `\boxed{`, "}"},
 		{"a grader that reads no box", math("math_dapo_original"), "", `\boxed{4}`, "none", ""},
 		{"a grader that reads tags", math("search_r1_em"), "", `\boxed{4} <answer>Oslo`, `\boxed{4} <answer>`, " </answer>"},
+		{"a grader of shares", math("anls"), "", `Answer: a <answer>b`, `Answer: a <answer>`, " </answer>"},
 		{"by source", math("verl"), "openai/gsm8k", `\boxed{4} #### 5`, `\boxed{4} ####`, ""},
 		{"by another source", math("verl"), "lighteval/MATH", `#### 5 \boxed{4}`, `#### 5 \boxed{`, "}"},
 		{"words", Config{Kind: "words"}, "", "5+3=8\n#### 8", "5+3=8\n####", ""},

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"maps"
 	"math"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // Whatever is recorded, in whatever order, its summaries agree with it; a changed one does not.
@@ -48,5 +52,48 @@ func TestRecount(t *testing.T) {
 		} else if said := list[0].Where() + ": " + list[0].String(); want != "" && said != want {
 			t.Errorf("%s: %s, want %s", change, said, want)
 		}
+	}
+}
+
+// Scores that come after their step are added to it; those that it has stay, and summaries agree.
+func TestRecordScores(t *testing.T) {
+	db := open(t)
+	run := ensure(t, db, newRun("x", 0))
+	w := db.NewStepWriter(run.ID, 0, nil)
+	defer w.Close()
+	for n := range int64(3) {
+		s := step60(n + 1)
+		s.Measured = map[string]float64{"timing": float64(n)}
+		if err := w.Record(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, scores := range []map[string]float64{{"val/a": 1, "val/b": math.NaN()}, {"val/a": 7}, {"timing": 9, "val/c": 3}} {
+		for _, step := range []int64{0, 2} {
+			if err := w.RecordScores(step, maps.Clone(scores)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]float64{}
+	curves, err := db.Metrics(t.Context(), run.ID, "", 0, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range curves {
+		if !c.Det {
+			got[c.Name] = c.Values
+		}
+	}
+	nan := math.NaN()
+	want := map[string][]float64{"timing": {9, 0, 1, 2}, "val/a": {1, 1}, "val/b": {nan, nan}, "val/c": {3, 3}}
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Errorf("metrics (-want +got):\n%s", diff)
+	}
+	if list, err := db.Recount(t.Context(), run.ID); err != nil || len(list) > 0 {
+		t.Errorf("%v, %v", list, err)
 	}
 }

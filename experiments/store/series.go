@@ -62,7 +62,19 @@ func (w *StepWriter) seriesID(ctx context.Context, tx *sql.Tx, name string, det 
 // summarise updates the summaries of a run's series with the points of one step, which
 // must be the only new ones.
 func summarise(ctx context.Context, tx *sql.Tx, run, step int64) error {
-	_, err := tx.ExecContext(ctx, `UPDATE series SET
+	_, err := tx.ExecContext(ctx, summarisePoints, run, step)
+	return err
+}
+
+// summariseNamed does so with the points of the series whose names are in a JSON list.
+func summariseNamed(ctx context.Context, tx *sql.Tx, run, step int64, names string) error {
+	_, err := tx.ExecContext(ctx, summarisePoints+` AND series.name IN (SELECT value FROM json_each(?))`,
+		run, step, names)
+	return err
+}
+
+// summarisePoints takes a run and a step.
+const summarisePoints = `UPDATE series SET
 			n = n + 1,
 			last = iif(last_step > m.step, last, m.value),
 			last_step = max(coalesce(last_step, m.step), m.step),
@@ -70,6 +82,4 @@ func summarise(ctx context.Context, tx *sql.Tx, run, step int64) error {
 			argmax = iif(max IS NULL AND m.value IS NOT NULL OR m.value > max, m.step, argmax),
 			min = coalesce(min(min, m.value), min, m.value),
 			max = coalesce(max(max, m.value), max, m.value)
-		FROM metrics m WHERE m.run = ? AND m.step = ? AND series.id = m.series`, run, step)
-	return err
-}
+		FROM metrics m WHERE m.run = ? AND m.step = ? AND series.id = m.series`

@@ -75,6 +75,9 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	if err := w.recordMetrics(ctx, tx, s); err != nil {
 		return err
 	}
+	if err := summarise(ctx, tx, w.run, d.Step); err != nil {
+		return err
+	}
 	if err := w.recordEvents(ctx, tx, s, t); err != nil {
 		return err
 	}
@@ -84,14 +87,27 @@ func (w *StepWriter) recordStep(ctx context.Context, tx *sql.Tx, s *Step, t int6
 	return err
 }
 
-// recordStart writes the metrics of step 0, unless the run has them.
-func (w *StepWriter) recordStart(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
-	var had bool
-	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM metrics WHERE run = ? AND step = 0)`,
-		w.run).Scan(&had); err != nil || had {
+// recordScores writes the metrics of s that its step lacks.
+func (w *StepWriter) recordScores(ctx context.Context, tx *sql.Tx, s *Step, t int64) error {
+	had, err := query(ctx, tx, scanText, `SELECT series.name FROM metrics JOIN series ON series.id = metrics.series
+		WHERE metrics.run = ? AND metrics.step = ?`, w.run, s.Det.Step)
+	if err != nil {
 		return err
 	}
+	for _, name := range had {
+		delete(s.Measured, name)
+	}
+	if len(s.Measured) == 0 {
+		return nil
+	}
 	if err := w.recordMetrics(ctx, tx, s); err != nil {
+		return err
+	}
+	names, err := json.Marshal(sortedKeys(s.Measured, nil))
+	if err != nil {
+		return err
+	}
+	if err := summariseNamed(ctx, tx, w.run, s.Det.Step, string(names)); err != nil {
 		return err
 	}
 	return w.recordEvents(ctx, tx, s, t)

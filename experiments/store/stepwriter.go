@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"exp/experiments/ident"
 )
 
 // queueLength is the number of steps that may wait to be written. If another process
@@ -52,7 +54,7 @@ type StepWriter struct {
 // item is a step to write, or a Flush to answer when all earlier steps are written.
 type item struct {
 	step   *Step
-	start  bool // of RecordStart
+	scores bool // of RecordScores
 	t      int64
 	waited time.Duration
 	done   chan struct{}
@@ -78,11 +80,11 @@ func (w *StepWriter) Record(s Step) error {
 	return w.put(item{step: &s})
 }
 
-// RecordStart queues metrics of the weights that training starts from, as Record does. They
-// belong to step 0, which is not in the trajectory: it has no row and no chain. If metrics of
-// step 0 exist, they stay.
-func (w *StepWriter) RecordStart(measured map[string]float64) error {
-	return w.put(item{step: &Step{Measured: measured}, start: true})
+// RecordScores queues metrics of the weights after a step, as Record does. The step may be 0, the weights that
+// training starts from, which is not in the trajectory: it has no row and no chain; another one must be recorded.
+// Metrics that the step has stay.
+func (w *StepWriter) RecordScores(step int64, measured map[string]float64) error {
+	return w.put(item{step: &Step{Det: ident.Det{Step: step}, Measured: measured}, scores: true})
 }
 
 // put queues a step.
@@ -174,8 +176,8 @@ func (w *StepWriter) write(it item) error {
 				return err
 			}
 		}
-		if it.start {
-			return w.recordStart(ctx, tx, it.step, it.t)
+		if it.scores {
+			return w.recordScores(ctx, tx, it.step, it.t)
 		}
 		return w.recordStep(ctx, tx, it.step, it.t)
 	})

@@ -141,10 +141,7 @@ func (l *Live) Step(at time.Time, step int64, scalars map[string]float64, texts 
 	if step <= l.last {
 		return false, nil
 	}
-	var values [][]byte
-	for _, name := range slices.Sorted(maps.Keys(scalars)) {
-		values = append(values, appendFloat(appendString(nil, valueTag, name), valueSimple, float32(scalars[name])))
-	}
+	values := scalarValues(scalars)
 	for _, t := range texts {
 		values = append(values, textValue(t))
 	}
@@ -153,6 +150,20 @@ func (l *Live) Step(at time.Time, step int64, scalars map[string]float64, texts 
 	}
 	l.last = step
 	return true, nil
+}
+
+// Add writes more values of a step that the file has, such as those of a validation that came later.
+func (l *Live) Add(at time.Time, step int64, scalars map[string]float64) error {
+	_, err := l.file.Write(appendValues(nil, at, step, scalarValues(scalars)...))
+	return err
+}
+
+// scalarValues returns the messages of scalars, by name.
+func scalarValues(scalars map[string]float64) (values [][]byte) {
+	for _, name := range slices.Sorted(maps.Keys(scalars)) {
+		values = append(values, appendFloat(appendString(nil, valueTag, name), valueSimple, float32(scalars[name])))
+	}
+	return values
 }
 
 // Done marks the run as finished, after its last step.

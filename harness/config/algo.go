@@ -31,6 +31,7 @@ type Algo struct {
 	Overlong          Overlong    `key:"overlong"`
 	MaskTruncated     bool        `key:"mask_truncated"`
 	TopEntropy        float64     `key:"top_entropy"`
+	OffPolicyBound    float64     `key:"off_policy_bound"`
 	SFTWeight         float64     `key:"sft_weight"`
 	RolloutCorrection Correction  `key:"rollout_correction"`
 
@@ -90,6 +91,7 @@ func (p *Prime) HasModel() bool { return p.Model != "" && p.Model != StartWeight
 type KL struct {
 	LossCoef        float64 `key:"loss_coef"`
 	LossEstimator   string  `key:"loss_estimator"` // LossCoef > 0
+	LossWeighted    bool    `key:"loss_weighted"`  // LossCoef > 0
 	RewardCoef      float64 `key:"reward_coef"`
 	RewardEstimator string  `key:"reward_estimator"` // RewardCoef > 0
 	Controller      string  `key:"controller"`       // RewardCoef > 0

@@ -11,6 +11,13 @@ import (
 // lossChecks checks what a loss needs of the advantages.
 func lossChecks() []check {
 	return []check{
+		{[]string{"algo.kl.loss_weighted", "algo.kl.loss_estimator"}, func(r *Run) (string, string) {
+			if k := r.Algo.KL; k.LossWeighted && strings.HasSuffix(k.LossEstimator, "+") {
+				return "algo.kl.loss_weighted gives the estimate a gradient of its own, and so does the + of " +
+					"algo.kl.loss_estimator (" + k.LossEstimator + ")", "leave one of them out"
+			}
+			return "", ""
+		}},
 		{[]string{"rollout.n", "algo.flowrl.reward"}, func(r *Run) (string, string) {
 			l, _ := rl.PolicyLossNamed(r.Algo.Loss)
 			if e, _ := l.Advantages(r.Algo.Settings); r.Rollout.N < 2 && e.Groups {
@@ -147,6 +154,13 @@ func filterChecks() []check {
 // correctionChecks checks the correction for what sampled.
 func correctionChecks() []check {
 	return []check{
+		{[]string{"algo.off_policy_bound", "algo.rollout_correction.mode"}, func(r *Run) (string, string) {
+			if r.Algo.OffPolicyBound > 0 && r.Algo.RolloutCorrection.Mode == "bypass" {
+				return "algo.off_policy_bound has no effect on the loss of algo.rollout_correction.mode bypass",
+					"algo.rollout_correction.reject leaves out completions there"
+			}
+			return "", ""
+		}},
 		{[]string{"algo.top_entropy", "algo.rollout_correction.mode"}, func(r *Run) (string, string) {
 			if r.Algo.TopEntropy < 1 && r.Algo.RolloutCorrection.Mode == "bypass" {
 				return "algo.top_entropy has no effect on the loss of algo.rollout_correction.mode bypass",

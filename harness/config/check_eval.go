@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"exp/eval"
+	"exp/eval/stat"
 	"exp/experiments/spelling"
 )
 
@@ -24,6 +25,9 @@ func evalChecks() []check {
 					have), "0 takes all"
 			}
 			return "", ""
+		}},
+		{[]string{"eval.online.best"}, func(r *Run) (string, string) {
+			return r.Eval.Online.unknownBest(r.Task.Mixes())
 		}},
 		greedy("eval.online", func(r *Run) (int, float64) { return r.Eval.Online.N, r.Eval.Online.Temperature }),
 		greedy("eval.final", func(r *Run) (int, float64) { return r.Eval.Final.N, r.Eval.Final.Temperature }),
@@ -128,4 +132,58 @@ func greedy(block string, values func(r *Run) (n int, temperature float64)) chec
 		}
 		return "", ""
 	}}
+}
+
+// anySource stands for the data sets of validation problems, which name verl's metrics.
+const anySource = "*"
+
+// Metrics returns the names of the metrics that validations may have, sorted. kinds are those of
+// a mixed task's problems, sources their data sets; turns says that completions may have several.
+func (o Online) Metrics(kinds, sources []string, turns bool) []string {
+	v := stat.Validation{Variables: []stat.Variable{{Name: "reward"}, {Name: "acc"}}}
+	for _, source := range sources {
+		for range o.N {
+			v.Source, v.Problem, v.Answer = append(v.Source, source), append(v.Problem, source), append(v.Answer, "")
+			if turns {
+				v.Turns = append(v.Turns, 1)
+			}
+			for i := range v.Variables {
+				v.Variables[i].Values = append(v.Variables[i].Values, 0)
+			}
+		}
+	}
+	var names []string
+	for _, m := range v.Metrics(stat.SubsetDraws{Draws: 1}) {
+		names = append(names, m.Name)
+	}
+	for _, d := range eval.Definitions([]int{o.N}) {
+		names = append(names, "val/"+d.Name)
+	}
+	for _, kind := range kinds {
+		names = append(names, "val/"+eval.PassPrefix+kind, "val/"+eval.RewardPrefix+kind)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// unknownBest returns why validations cannot have the metric that chooses the weights, and advice. It takes any name
+// of a data set.
+func (o Online) unknownBest(kinds []string) (message, help string) {
+	if !o.Chooses() {
+		return "", ""
+	}
+	name, _ := o.BestMetric()
+	known := o.Metrics(kinds, []string{anySource}, true)
+	for _, k := range known {
+		before, after, verl := strings.Cut(k, anySource)
+		if name == k || verl && len(name) > len(before)+len(after) && strings.HasPrefix(name, before) &&
+			strings.HasSuffix(name, after) {
+			return "", ""
+		}
+	}
+	help = "known are " + strings.ReplaceAll(strings.Join(known, ", "), anySource, "DATA_SOURCE")
+	if near := spelling.Nearest(name, known); near != "" {
+		help = fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Sprintf("eval.online.best: validations have no metric %s", name), help
 }

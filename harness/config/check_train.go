@@ -10,7 +10,39 @@ import (
 
 func trainChecks() []check {
 	return slices.Concat(primeChecks(), trackChecks(), demonstrationChecks(), stepChecks(), lossChecks(),
-		advantageChecks(), filterChecks(), correctionChecks(), referenceChecks(), roomChecks(), towerChecks())
+		advantageChecks(), filterChecks(), correctionChecks(), referenceChecks(), roomChecks(), towerChecks(),
+		excludeChecks())
+}
+
+// excludeChecks checks the layers without an adapter against those that targets name.
+func excludeChecks() []check {
+	of := func(block string, lora func(r *Run) LoRA) check {
+		targets, exclude := block+".lora.targets", block+".lora.exclude"
+		return check{[]string{exclude, targets}, func(r *Run) (string, string) {
+			l := lora(r)
+			if slices.Contains(l.Targets, AllTargets) {
+				return "", ""
+			}
+			left := slices.Clone(l.Targets)
+			for _, name := range l.Exclude {
+				if !slices.Contains(l.Targets, name) {
+					return fmt.Sprintf("%s has %s, which gets no adapter anyway: %s does not name it", exclude, name,
+						targets), "leave it out"
+				}
+				left = slices.DeleteFunc(left, func(target string) bool { return target == name })
+			}
+			if len(l.Exclude) > 0 && len(left) == 0 {
+				return exclude + " has every layer that " + targets + " names, so none is left for an adapter",
+					"leave some of them out"
+			}
+			return "", ""
+		}}
+	}
+	return []check{
+		of("train", func(r *Run) LoRA { return r.Train.LoRA }),
+		of("prefer", func(r *Run) LoRA { return r.Prefer.LoRA }),
+		of("reward_model", func(r *Run) LoRA { return r.RewardModel.LoRA }),
+	}
 }
 
 // towerChecks checks what cannot learn together with the vision tower.

@@ -215,7 +215,8 @@ func TestUnknownKeys(t *testing.T) {
 		"rollout.pge_tokens": `did you mean "rollout.page_tokens"?`, "model.layers": `did you mean "model.arch.layers"?`,
 		// Names of TRL and verl.
 		"learning_rate": `it is called train.optim.lr here`, "algo.epsilon": "there are algo.clip.low and algo.clip.high",
-		"model.path": "it is called model.base here", "train.epochs": "the length of a run is train.steps",
+		"train.optim.epsilon": "it is called eps here",
+		"model.path":          "it is called model.base here", "train.epochs": "the length of a run is train.steps",
 		"actor_rollout_ref.rollout.n": "actor_rollout_ref is a block of verl's; exp config translate writes a recipe of its " +
 			"settings\n   help: did you mean \"rollout.n\"?",
 		"actor_rollout_ref.actor.optim.lr": `did you mean "train.optim.lr" or `, "trainer.foo": "of its settings\n",

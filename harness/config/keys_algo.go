@@ -213,6 +213,7 @@ func klKeys(token []Clause) []Key {
 	straight := append(slices.Clone(estimators), "k1+", "k2+", "k3+", "abs+")
 	loss, reward := positive("algo.kl.loss_coef"), positive("algo.kl.reward_coef")
 	own := except("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.Whole && l.Advantages == nil })...)
+	part := except("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.Whole })...)
 	adaptive := only("algo.kl.controller", "adaptive")
 	return block(token, at(Train), []Key{
 		{Path: "algo.kl.loss_coef", Kind: Float, Default: byKind("algo.kl.loss_coef", is(0.0)), Range: atLeast(0),
@@ -220,6 +221,9 @@ func klKeys(token []Clause) []Key {
 		{Path: "algo.kl.loss_estimator", Kind: Enum, Words: straight, Default: is("k3"), When: []Clause{loss, own},
 			Help: "estimator of that KL; with + it has the gradient of k2, the KL's own (in the loss " +
 				"megatron k3 is not clamped)"},
+		{Path: "algo.kl.loss_weighted", Kind: Bool, Default: is(false), When: []Clause{loss, part}, Late: true,
+			Help: "multiply that estimate by policy / old policy, so that its gradient is the KL's own also for " +
+				"completions of an older policy (DeepSeek-V3.2); not with +"},
 		{Path: "algo.kl.reward_coef", Kind: Float, Default: is(0.0), Range: atLeast(0),
 			Help: "weight of the KL subtracted from token rewards"},
 		{Path: "algo.kl.reward_estimator", Kind: Enum, Words: estimators, Default: is("k1"), When: []Clause{reward},

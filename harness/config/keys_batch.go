@@ -49,6 +49,10 @@ func batchKeys() []Key {
 			Late: true, When: []Clause{only("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.ByTokens })...)},
 			Help: "share of a step's tokens that the policy loss reads: those at which the policy was least certain " +
 				"(arXiv:2506.01939; 0.2 there)"},
+		{Path: "algo.off_policy_bound", Kind: Float, Default: is(0.0), Range: atLeast(0), Unit: "nats",
+			Late: true, When: []Clause{only("algo.loss", losses(func(l rl.PolicyLoss) bool { return l.ByTokens })...)},
+			Help: "do not learn from negative advantages of a completion whose tokens the policy finds on average " +
+				"so much less probable than the one that wrote them (DeepSeek-V3.2); 0 is off"},
 	})
 	return append(keys, correctionKeys()...)
 }

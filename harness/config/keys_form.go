@@ -16,7 +16,8 @@ func formKeys() []Key {
 	of := func(kind string) []Clause { return []Clause{only(formPath+"kind", kind)} }
 	keys := []Key{
 		{Path: formPath + "kind", Kind: Enum,
-			Words: []string{None, "regex", "choice", "json_object", "json_schema"}, Default: is(None),
+			Words:   []string{None, "regex", "choice", "json_object", "json_schema", "grammar", "structural_tag"},
+			Default: is(None),
 			Help: "form that completions must have, in training and all evaluations: tokens that cannot lead to one " +
 				"are not drawn; log-probs still count all tokens"},
 		{Path: formPath + "regex", Kind: String, When: of("regex"), Pattern: pattern("a regular expression", `(?s).+`),
@@ -25,6 +26,12 @@ func formKeys() []Key {
 			Help: "a completion is one of these texts"},
 		{Path: formPath + "schema", Kind: String, When: of("json_schema"), Pattern: pattern("JSON", `(?s).+`),
 			Help: "JSON schema that a completion follows, as a text (docs/commands.md has the keywords)"},
+		{Path: formPath + "grammar", Kind: String, When: of("grammar"), Pattern: pattern("a grammar", `(?s).+`),
+			Help: "context-free grammar in GBNF, llama.cpp's notation: a line for each rule, and root is a whole " +
+				"completion, as in root ::= n ([-+] n)* and then n ::= [0-9]+ | \"(\" root \")\""},
+		{Path: formPath + "tags", Kind: String, When: of("structural_tag"), Pattern: pattern("JSON", `(?s).+`),
+			Help: "structural tag that a completion follows, as a text: other forms between texts or in free text, " +
+				"as XGrammar has them (docs/commands.md)"},
 	}
 	for i := range keys {
 		keys[i].Late, keys[i].Stages = true, at(Train, EvalGen)
@@ -43,6 +50,10 @@ func (f Form) Spec() *form.Spec {
 		return &form.Spec{Object: true}
 	case "json_schema":
 		return &form.Spec{Schema: json.RawMessage(f.Schema)}
+	case "grammar":
+		return &form.Spec{Grammar: f.Grammar}
+	case "structural_tag":
+		return &form.Spec{Tags: json.RawMessage(f.Tags)}
 	}
 	return nil
 }
@@ -59,7 +70,7 @@ func formChecks() []check {
 		}}
 	}
 	return []check{
-		fits("regex"), fits("choice"), fits("schema"),
+		fits("regex"), fits("choice"), fits("schema"), fits("grammar"), fits("tags"),
 		{[]string{formPath + "kind", toolsPath + "kind"}, func(r *Run) (string, string) {
 			if r.Rollout.Form.Spec() != nil && r.Rollout.Tools.Used() {
 				return formPath + "kind is " + r.Rollout.Form.Kind + ", and completions with rollout.tools have " +

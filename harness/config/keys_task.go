@@ -101,7 +101,7 @@ func functionsKeys() []Key {
 func mathGraders() []string {
 	return []string{"exp", "math_dapo", "math_dapo_original", "math_dapo_box", "math_reward", "gsm8k_strict",
 		"gsm8k_flexible", "search_r1_em", "prime", "prime_math", "geo3k", "gpqa", "mmlu_pro", "mmmu", "mmmu_pro",
-		"chartqa", "mathvista", "mathvision", "exp_strict", "verl"}
+		"chartqa", "mathvista", "mathvision", "anls", "vqav2", "textvqa", "exp_strict", "verl"}
 }
 
 func mathKeys() []Key {

@@ -209,11 +209,15 @@ func onlineKeys() []Key {
 			When: []Clause{on}, Late: true,
 			Help: "sample from the likeliest tokens of this total probability; 1 is off"},
 		minP("eval.online", []Clause{on}),
+		{Path: "eval.online.max_not_graded", Kind: Float, Default: is(0.01), Range: between(0, 1), Unit: "fraction",
+			Role: Nonsemantic, When: []Clause{on}, Late: true,
+			Help: "share of a validation's completions that may go without a verdict; with more it has no scores, " +
+				"which ends a run with eval.online.best (exit 8)"},
 		{Path: "eval.online.best", Kind: String, Default: is(None), When: []Clause{on}, Late: true,
 			Pattern: pattern("none or a metric of validations, such as val/pass@1 or min:val/NAME",
 				`none|(min:)?val(-core|-aux)?/[^\s]+`),
-			Help: "train's result: the weights of the validation with the highest value of this metric, such as " +
-				"val/pass@1, the earliest of equal ones, or the lowest with min: before it; none: the last weights"},
+			Help: "keep the weights whose validation has the highest value of this metric, such as val/pass@1, or " +
+				"the lowest with min: before it; of equal ones the earliest; none keeps the last weights"},
 	}, penaltyKeys("eval.online", []Clause{on})...))
 }
 

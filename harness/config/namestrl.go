@@ -19,6 +19,8 @@ func trlNames() []foreignName {
 		{"per_device_train_batch_size", "train.prompts_per_update", batch},
 		{"gradient_accumulation_steps", "train.prompts_per_update", batch},
 		{"train.beta", "algo.kl.loss_coef", ""},
+		{"use_bias_correction_kl", "algo.kl.loss_weighted", ""},
+		{"optim.epsilon", "train.optim.eps", "it is called eps here"},
 		{"epsilon", "algo.clip.low", "there are algo.clip.low and algo.clip.high"},
 		{"epsilon_high", "algo.clip.high", ""},
 		{"scale_rewards", "algo.scale_std", "there is algo.scale_std; scale_rewards: batch is algo.advantage: " +
@@ -26,6 +28,7 @@ func trlNames() []foreignName {
 		{"importance_sampling_level", "algo.loss", "weights of whole completions are algo.loss: gspo"},
 		{"mask_truncated_completions", "algo.mask_truncated", ""},
 		{"top_entropy_quantile", "algo.top_entropy", ""},
+		{"off_policy_mask_threshold", "algo.off_policy_bound", ""},
 		{"sync_ref_model", "algo.reference_every", "it is on where algo.reference_every is above 0"},
 		{"ref_model_sync_steps", "algo.reference_every", "it is algo.reference_every here, in steps of sampling"},
 		{"ref_model_mixup_alpha", "algo.reference_mix", ""},

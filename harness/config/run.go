@@ -274,10 +274,12 @@ type Rollout struct {
 
 // Form restricts the texts of completions; fields are zero where they have no effect.
 type Form struct {
-	Kind   string   `key:"kind"`   // None, "regex", "choice", "json_object" or "json_schema"
-	Regex  string   `key:"regex"`  // Kind is "regex"
-	Choice []string `key:"choice"` // Kind is "choice"
-	Schema string   `key:"schema"` // Kind is "json_schema"
+	Kind    string   `key:"kind"`    // None, or "json_object", or what a field below says
+	Regex   string   `key:"regex"`   // Kind is "regex"
+	Choice  []string `key:"choice"`  // Kind is "choice"
+	Schema  string   `key:"schema"`  // Kind is "json_schema"
+	Grammar string   `key:"grammar"` // Kind is "grammar"
+	Tags    string   `key:"tags"`    // Kind is "structural_tag"
 }
 
 // Tools answer the policy's calls within completions; fields are zero where they have no effect.
@@ -448,7 +450,9 @@ type Online struct {
 	Repetition  float64 `key:"repetition_penalty"`
 	Presence    float64 `key:"presence_penalty"`
 	Frequency   float64 `key:"frequency_penalty"`
-	Best        string  `key:"best"`
+
+	MaxNotGraded float64 `key:"max_not_graded"`
+	Best         string  `key:"best"`
 }
 
 // Chooses reports whether validations choose a run's weights. Then they are part of training's result.

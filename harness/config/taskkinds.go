@@ -126,6 +126,14 @@ func (t *Task) Kinds() []string {
 	})
 }
 
+// Mixes is Kinds of a mixed task; others have none.
+func (t *Task) Mixes() []string {
+	if t.Kind != MixedTask {
+		return nil
+	}
+	return t.Kinds()
+}
+
 // makes reports whether a mixed task makes problems of a kind.
 func (t *Task) makes(kind string) bool {
 	g := &t.Mixed.Generate

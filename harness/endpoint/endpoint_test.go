@@ -413,6 +413,8 @@ func TestRefuses(t *testing.T) {
 		{"chat/completions", `{` + m + `,"response_format":{"type":"json"}}`, "response_format", 400},
 		{"chat/completions", `{` + m + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"not":{}}}}}`, "response_format", 400},
 		{"completions", `{"prompt":"x","guided_regex":"(?=a)"}`, "guided_regex", 400},
+		{"completions", `{"prompt":"x","guided_grammar":"root ::= root"}`, "guided_grammar", 400},
+		{"completions", `{"prompt":"x","structured_outputs":{"structural_tag":{"format":{}}}}`, "structured_outputs", 400},
 		{"chat/completions", `{` + m + `,"presence_penalty":2.5}`, "presence_penalty", 400},
 		{"chat/completions", `{` + m + `,"frequency_penalty":"1"}`, "frequency_penalty", 400},
 		{"chat/completions", `{` + m + `,"repetition_penalty":0}`, "repetition_penalty", 400},

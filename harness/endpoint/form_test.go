@@ -28,7 +28,7 @@ func follows(text string) bool {
 // A model of random weights answers in the form that a request wants, whole and in a stream, chats and texts.
 func TestForms(t *testing.T) {
 	h := opens(t, tiny(t, template))
-	word := regexp.MustCompile(`^[a-c]{2,9}$`)
+	word, paired := regexp.MustCompile(`^[a-c]{2,9}$`), regexp.MustCompile(`^<*[a-c]?>*$`)
 	for _, tt := range []struct {
 		name, fields string
 		fits         func(text string) bool
@@ -38,6 +38,14 @@ func TestForms(t *testing.T) {
 		{"guided_json", `"guided_json":` + person, follows},
 		{"regex", `"guided_regex":"[a-c]{2,9}"`, word.MatchString},
 		{"choice", `"structured_outputs":{"choice":["yes","no"]}`, func(s string) bool { return s == "yes" || s == "no" }},
+		{"grammar", `"structured_outputs":{"grammar":"root ::= pair\npair ::= \"<\" pair? \">\" | [a-c]"}`, func(s string) bool {
+			n := strings.Count(s, "<")
+			return paired.MatchString(s) && n == strings.Count(s, ">") && len(s) > 0
+		}},
+		{"structural_tag", `"response_format":{"type":"structural_tag","format":{"type":"tag","begin":"<b>","content":{"type":"regex",` +
+			`"pattern":"[a-c]{2,9}"},"end":"</b>"}}`, func(s string) bool {
+			return strings.HasPrefix(s, "<b>") && strings.HasSuffix(s, "</b>") && word.MatchString(s[3:len(s)-4])
+		}},
 		{"choice, with fields that could not be met", `"guided_choice":["yes","no"],"min_tokens":9,"ignore_eos":true`,
 			func(s string) bool { return s == "yes" || s == "no" }},
 	} {

@@ -174,7 +174,7 @@ var catalogue = sync.OnceValue(func() index {
 	x := index{byName: map[string]int{}}
 	var families []int
 	x.list = slices.Concat(learning(), validation(), policy(), flowRL(), megatron(), critic(), process(),
-		optimization(), sampler(), fineTuning(), rewardModels(), preferences(), cost(), results())
+		optimization(), chosen(), sampler(), fineTuning(), rewardModels(), preferences(), cost(), results())
 	for i, m := range x.list {
 		if !wildcard.MatchString(m.Name) {
 			x.byName[m.Name] = i

@@ -59,6 +59,20 @@ func lengths(name string, mean, cut Metric, what, over string) []Metric {
 	return append(extentWith(mean, Metric{Name: name, Unit: tokens, Title: mean.Title, Definition: what}, over), cut)
 }
 
+// chosen describes what the policy loss reads.
+func chosen() []Metric {
+	return []Metric{
+		{Name: "actor/entropy_threshold", Unit: Nats, Title: "Entropy from which tokens are trained on",
+			Absent: "only runs with algo.top_entropy below 1 have it",
+			Definition: "entropy of the policy before the step at which the policy loss begins to read tokens " +
+				"(arXiv:2506.01939)"},
+		{Name: "actor/off_policy_dropped", Unit: Share, Per: "the loss", Title: "Loss left out as off-policy",
+			Absent: "only runs with algo.off_policy_bound have it", Axis: Axis{Label: "left out", Zero: true},
+			Definition: "weight in the loss of tokens with a negative advantage in completions that the policy has " +
+				"left by more than algo.off_policy_bound (arXiv:2512.02556 eq. 9)"},
+	}
+}
+
 // optimization describes losses and updates that most algorithms share, under verl's
 // names, and the parts of the objective.
 func optimization() []Metric {
@@ -88,10 +102,6 @@ func optimization() []Metric {
 			Axis:   Axis{Label: "KL to the old policy"},
 			Definition: "estimate k1 of KL(old‖policy) while the step's updates are made, mean over tokens; KL-Cov: " +
 				"mean size of the log-ratio; DPO: over the tokens of pairs"},
-		{Name: "actor/entropy_threshold", Unit: Nats, Title: "Entropy from which tokens are trained on",
-			Absent: "only runs with algo.top_entropy below 1 have it",
-			Definition: "entropy of the policy before the step at which the policy loss begins to read tokens " +
-				"(arXiv:2506.01939)"},
 		{Name: "actor/entropy_loss", Unit: Nats, Title: "Entropy in the objective",
 			Absent: "only losses that take an entropy term have it",
 			Definition: "the policy's entropy aggregated as the loss is, before its coefficient " +

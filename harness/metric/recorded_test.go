@@ -265,6 +265,7 @@ func spelled(t *testing.T, names map[string]bool) {
 	}
 	names[eval.PassPrefix+"math"], names[eval.RewardPrefix+"math"], names[eval.SourcePrefix+"math"] = true, true, true
 	names[eval.GraderPrefix+"math"], names[eval.FormPrefix+"box"], names[eval.FollowedPrefix+"ifeval"] = true, true, true
+	names[eval.ScorePrefix+"anls"] = true
 }
 
 // text is the constant text of an expression, with NAME for every other part.

@@ -20,7 +20,7 @@ type Wanted struct {
 	Tool  string
 }
 
-// formFields are the fields that restrict an answer's text, as in OpenAI's API and in vLLM.
+// formFields are the fields that restrict an answer's text, as in OpenAI's API, vLLM and llama.cpp's server.
 func formFields() map[string]field {
 	set := func(read func(raw json.RawMessage) (*form.Spec, error)) func(name string) field {
 		return func(name string) field {
@@ -40,7 +40,8 @@ func formFields() map[string]field {
 	m := map[string]field{}
 	for name, of := range map[string]func(string) field{"response_format": set(readResponseFormat),
 		"structured_outputs": set(readStructured), "guided_json": set(schemaSpec), "guided_regex": set(regexSpec),
-		"guided_choice": set(choiceSpec)} {
+		"guided_choice": set(choiceSpec), "guided_grammar": set(grammarSpec), "grammar": set(grammarSpec),
+		"json_schema": set(schemaSpec)} {
 		m[name] = of(name)
 	}
 	return m
@@ -53,21 +54,27 @@ func readResponseFormat(raw json.RawMessage) (*form.Spec, error) {
 		Schema *struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
+		Object json.RawMessage `json:"schema"` // llama.cpp's, of the type json_object
 	}
 	if json.Unmarshal(raw, &f) == nil {
 		switch f.Type {
 		case "text":
 			return nil, nil
 		case "json_object":
+			if len(f.Object) > 0 && string(f.Object) != "null" {
+				return schemaSpec(f.Object)
+			}
 			return &form.Spec{Object: true}, nil
 		case "json_schema":
 			if f.Schema == nil || len(f.Schema.Schema) == 0 {
 				return nil, errors.New(`of the type json_schema needs "json_schema": {"name": …, "schema": {…}}`)
 			}
 			return schemaSpec(f.Schema.Schema)
+		case "structural_tag":
+			return &form.Spec{Tags: raw}, nil
 		}
 	}
-	return nil, fmt.Errorf(`is %s, its "type" must be text, json_object or json_schema`, short(raw))
+	return nil, fmt.Errorf(`is %s, its "type" must be text, json_object, json_schema or structural_tag`, short(raw))
 }
 
 // readStructured reads vLLM's field.
@@ -76,13 +83,21 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 	if json.Unmarshal(raw, &given) != nil {
 		return nil, fmt.Errorf("must be an object, not %s", short(raw))
 	}
+	compact := false
 	for _, name := range sortedNames(given) {
 		raw := given[name]
-		if string(raw) == "null" || string(raw) == "false" {
+		switch {
+		case string(raw) == "null" || string(raw) == "false":
+			continue
+		case name == "disable_any_whitespace":
+			if compact = string(raw) == "true"; !compact {
+				return nil, fmt.Errorf("has a %s that must be true or false, not %s", name, short(raw))
+			}
 			continue
 		}
 		if spec != nil {
-			return nil, errors.New("has several forms: one of json, regex, choice and json_object fits")
+			return nil, errors.New("has several forms: one of json, regex, choice, grammar, json_object and " +
+				"structural_tag fits")
 		}
 		switch name {
 		case "json":
@@ -91,16 +106,24 @@ func readStructured(raw json.RawMessage) (spec *form.Spec, err error) {
 			spec, err = regexSpec(raw)
 		case "choice":
 			spec, err = choiceSpec(raw)
+		case "grammar":
+			spec, err = grammarSpec(raw)
+		case "structural_tag":
+			spec, err = tagsSpec(raw)
 		case "json_object":
 			if spec = (&form.Spec{Object: true}); string(raw) != "true" {
 				err = errors.New("must be true or false")
 			}
 		default:
-			return nil, fmt.Errorf("has %q, which is not supported: json, regex, choice and json_object are", name)
+			return nil, fmt.Errorf("has %q, which is not supported: json, regex, choice, grammar, json_object and "+
+				"structural_tag are", name)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("has a %s that %w", name, err)
 		}
+	}
+	if spec != nil {
+		spec.Compact = compact
 	}
 	return spec, nil
 }
@@ -128,6 +151,27 @@ func choiceSpec(raw json.RawMessage) (*form.Spec, error) {
 		return nil, fmt.Errorf("must be a list of texts, none of them empty, not %s", short(raw))
 	}
 	return &form.Spec{Choice: list}, nil
+}
+
+func grammarSpec(raw json.RawMessage) (*form.Spec, error) {
+	var text string
+	if json.Unmarshal(raw, &text) != nil || text == "" {
+		return nil, fmt.Errorf("must be a grammar in GBNF, such as root ::= [0-9]+, not %s", short(raw))
+	}
+	return &form.Spec{Grammar: text}, nil
+}
+
+// tagsSpec reads a structural tag, which may be written as a text.
+func tagsSpec(raw json.RawMessage) (*form.Spec, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = json.RawMessage(text)
+	}
+	if json.Unmarshal(raw, &map[string]json.RawMessage{}) != nil {
+		return nil, fmt.Errorf(`must be a structural tag, such as {"type": "structural_tag", "format": {…}}, not %s`,
+			short(raw))
+	}
+	return &form.Spec{Tags: raw}, nil
 }
 
 // readToolChoice reads whether answers call tools.

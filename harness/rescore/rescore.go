@@ -183,6 +183,9 @@ func (e *Evaluation) measure() error {
 				s.Metrics = append(s.Metrics, m)
 			}
 		}
+		if m, ok := e.panel.Score(col); ok {
+			s.Metrics = append(s.Metrics, m)
+		}
 		if slices.Contains(task.InstructionGraders(), col.Grader) {
 			if m, ok := e.panel.Followed(col); ok {
 				s.Metrics = append(s.Metrics, m)

@@ -95,12 +95,12 @@ func (x *execution) takeOver(ctx context.Context, rec *stepRecord, parent *store
 		return ident.Digest{}, fmt.Errorf("its chain is %s, but the recorded step has %s", c.Chain.Short(),
 			theirs.Short())
 	}
-	start, err := startScores(ctx, x.DB, parent.ID)
+	start, err := scoresOf(ctx, x.DB, parent.ID, 0)
 	if err != nil {
 		return ident.Digest{}, err
 	}
 	if len(start) > 0 {
-		if err := rec.writer.RecordStart(start); err != nil {
+		if err := rec.writer.RecordScores(0, start); err != nil {
 			return ident.Digest{}, err
 		}
 	}
@@ -165,10 +165,10 @@ func recordedSteps(ctx context.Context, db *store.DB, run, n int64) ([]store.Ste
 	return steps, nil
 }
 
-// startScores returns the recorded metrics of step 0: the scores of the weights that training
-// started from.
-func startScores(ctx context.Context, db *store.DB, run int64) (map[string]float64, error) {
-	curves, err := db.Metrics(ctx, run, "", 0, 0)
+// scoresOf returns the recorded metrics of a step; those of step 0 are the scores of the weights that training started
+// from.
+func scoresOf(ctx context.Context, db *store.DB, run, step int64) (map[string]float64, error) {
+	curves, err := db.Metrics(ctx, run, "", step, step)
 	scores := map[string]float64{}
 	for _, c := range curves {
 		if len(c.Values) > 0 {

@@ -32,6 +32,9 @@ type rankedRun struct {
 	root int64
 	sid  ident.Digest
 	in   map[string]ident.Digest
+	// dir is where checkpoints are, and which one the stage continues from; empty: it only repeats what is recorded.
+	dir     string
+	stepped func(step int64) // called after each step, if it is not nil
 }
 
 // ranked returns a stage of a run, which this executes first.
@@ -71,16 +74,25 @@ func (x rankedRun) on(size int, sets ...string) (trace string, errs []error) {
 		slices.Sort(list)
 		return list
 	}
-	hooks := stage.Hooks{Validated: func(m map[string]float64) error { note("start %v", validation(m)); return nil },
+	hooks := stage.Hooks{Validated: func(step int, m map[string]float64) error {
+		note("start %d %v", step, validation(m))
+		return nil
+	},
 		Event: func(kind, text string) { note("%s: %s", kind, text) },
 		Step: func(s stage.Step) error {
 			note("%s %v %v %v", s.Chain.Short(), s.Det.Metrics["critic/score/mean"], validation(s.Measured), s.Events)
 			for _, x := range s.Trajectories {
 				note("  %+v", x.Verdict)
 			}
+			if x.stepped != nil {
+				x.stepped(s.Det.Step)
+			}
 			return nil
 		}}
-	dir := x.l.t.TempDir()
+	dir, again := x.dir, x.dir == ""
+	if again {
+		dir = x.l.t.TempDir()
+	}
 	errs = make([]error, size)
 	var done sync.WaitGroup
 	for r, group := range ranks.InProcess(size) {
@@ -91,7 +103,7 @@ func (x rankedRun) on(size int, sets ...string) (trace string, errs []error) {
 		defer be.Close()
 		g := &Ranks{Group: group, hosts: make([]string, size)}
 		e := &stage.Env{Config: c, Backend: be, Blobs: x.l.db.Blobs, Dir: dir, RID: x.p.RID, SID: x.sid, Seed: x.root,
-			Prompter: x.p.External.Prompter, Again: true}
+			Prompter: x.p.External.Prompter, Again: again}
 		if r == 0 {
 			e.Hooks = hooks
 		}

@@ -75,10 +75,11 @@ func (r *stepRecord) step(s stage.Step) error {
 	return nil
 }
 
-// validated records the scores of the weights that training starts from, as step 0.
-func (r *stepRecord) validated(measured map[string]float64) error {
-	r.board.write(0, measured, nil)
-	return r.writer.RecordStart(measured)
+// validated records the scores of the weights after a step that is recorded; step 0 are those that training starts
+// from.
+func (r *stepRecord) validated(step int, measured map[string]float64) error {
+	r.board.add(int64(step), measured)
+	return r.writer.RecordScores(int64(step), measured)
 }
 
 // settle waits until all steps are in the database. It runs before every checkpoint: a

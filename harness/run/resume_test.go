@@ -165,8 +165,8 @@ func TestExtend(t *testing.T) {
 	if err != nil || len(got) != 7 || len(got[0].Measured) == 0 {
 		t.Errorf("%d steps are recorded, %v", len(got), err)
 	}
-	mine, err := startScores(context.Background(), l.db, child.Run.ID)
-	theirs, e := startScores(context.Background(), l.db, parent.Run.ID)
+	mine, err := scoresOf(context.Background(), l.db, child.Run.ID, 0)
+	theirs, e := scoresOf(context.Background(), l.db, parent.Run.ID, 0)
 	if err != nil || e != nil || len(mine) == 0 || !maps.Equal(mine, theirs) {
 		t.Errorf("the start scored %v, in the parent %v, %v, %v", mine, theirs, err, e)
 	}

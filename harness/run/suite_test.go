@@ -164,7 +164,7 @@ func TestGradersSideBySide(t *testing.T) {
 	if _, there := one["accuracy/exp"]; there {
 		t.Error("one grader is compared with itself")
 	}
-	three, executed := graders("exp, math_dapo, gsm8k_flexible")
+	three, executed := graders("exp, math_dapo, gsm8k_flexible, anls")
 	if executed != "eval.score[sums]" {
 		t.Errorf("another grader executed %s", executed)
 	}
@@ -175,6 +175,9 @@ func TestGradersSideBySide(t *testing.T) {
 		}
 	}
 	if three["accuracy/exp"] != three["pass@1"] || three["accuracy/union"] < three["accuracy/gsm8k_flexible"] || forms < 1-1e-12 || forms > 1+1e-12 {
+		t.Errorf("metrics %v", three)
+	}
+	if s, there := three["score/anls"]; !there || s < 0 || s > 1 {
 		t.Errorf("metrics %v", three)
 	}
 	if _, there := three["accuracy/math_dapo"]; !there {

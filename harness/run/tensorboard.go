@@ -85,6 +85,16 @@ func (b *boardRecord) step(s stage.Step) {
 	b.write(s.Det.Step, scalars, texts)
 }
 
+// add writes scores of the weights after a step, which is written unless it is 0.
+func (b *boardRecord) add(step int64, scalars map[string]float64) {
+	switch {
+	case step == 0:
+		b.write(step, scalars, nil)
+	case b.live != nil:
+		b.check(context.Background(), b.live.Add(time.Now(), step, scalars))
+	}
+}
+
 // write writes the metrics of a step, and the end after the last one.
 func (b *boardRecord) write(step int64, scalars map[string]float64, texts []trackers.Text) {
 	if b.live == nil {

@@ -26,8 +26,8 @@ func TestValidationBeginsAtTheStart(t *testing.T) {
 	}
 	res, _ := l.execute(l.plan(0))
 	other, _ := l.execute(l.plan(0, "algo.kind=ppo", "name=other"))
-	start, err := startScores(t.Context(), l.db, res.Run.ID)
-	same, e := startScores(t.Context(), l.db, other.Run.ID)
+	start, err := scoresOf(t.Context(), l.db, res.Run.ID, 0)
+	same, e := scoresOf(t.Context(), l.db, other.Run.ID, 0)
 	if err != nil || e != nil || len(start) == 0 || !maps.Equal(start, same) {
 		t.Errorf("the start scored %v, with another algorithm %v; %v, %v", start, same, err, e)
 	}

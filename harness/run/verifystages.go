@@ -184,7 +184,7 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 			last = min(last, int64(steps))
 		}
 	}
-	e.Hooks.Validated = v.compareStart
+	e.Hooks.Validated = v.compareScores
 	start := time.Now()
 	next, full := int64(1), v.o.Level == LevelFull && v.done[v.p.TrainStage()].ID != 0
 	e.Hooks.Step = func(s stage.Step) error {
@@ -206,17 +206,17 @@ func (v *verifier) replaySteps(ctx context.Context, e *stage.Env) {
 	}
 }
 
-// compareStart compares the scores of the weights that training started from with the record, if
-// they are in it.
-func (v *verifier) compareStart(measured map[string]float64) error {
-	had, err := startScores(context.Background(), v.DB, v.run.ID)
+// compareScores compares the scores of the weights after a step with the record, if they are in it; step 0 are the
+// weights that training started from.
+func (v *verifier) compareScores(step int, measured map[string]float64) error {
+	had, err := scoresOf(context.Background(), v.DB, v.run.ID, int64(step))
 	if err != nil {
 		return err
 	}
 	for _, name := range sortedKeys(had) {
 		got, ok := measured[name]
-		if same := ok && (got == had[name] || math.IsNaN(got) && math.IsNaN(had[name])); !same {
-			v.found(false, "step 0", "%s is %v, but %v is recorded", name, got, had[name])
+		if same := ok && (got == had[name] || math.IsNaN(got) && math.IsNaN(had[name])); !same && (ok || step == 0) {
+			v.found(false, fmt.Sprintf("step %d", step), "%s is %v, but %v is recorded", name, got, had[name])
 		}
 	}
 	return nil

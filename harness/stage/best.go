@@ -1,14 +1,18 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
 	"strings"
 
+	"exp/eval"
 	"exp/experiments/ident"
+	"exp/experiments/spelling"
 	"exp/train/checkpoint"
 	"exp/train/ranks"
 	"exp/train/rl"
@@ -25,7 +29,7 @@ type Best struct {
 const bestGroup = "best"
 
 // bestWeights keeps the weights that scored best in a validation (eval.online.best) in a file next to the checkpoints,
-// which hold it, too. Only the first rank has a file. Its zero pointer keeps nothing.
+// which hold it, too. Only the first rank has a file. A nil one keeps nothing.
 type bestWeights struct {
 	metric string
 	least  bool // the lowest value is best
@@ -33,6 +37,8 @@ type bestWeights struct {
 	again  bool // the stage is only compared with the record, so files of its checkpoints are not copied
 	best   *Best
 	file   checkpoint.Linked
+	// unscored is why the last validation has no scores; nil: it has, or there was none.
+	unscored *UnscoredError
 }
 
 // newBestWeights returns nil if the run's last weights count.
@@ -61,40 +67,56 @@ func (b *bestWeights) files() []checkpoint.Linked {
 	return []checkpoint.Linked{b.file}
 }
 
-// improves reports whether a validation is better than all before; of equal ones the earliest counts. A value that is
-// not a number is worse than all others.
-func (b *bestWeights) improves(val []rl.Metric) (value float64, better bool, err error) {
-	i := slices.IndexFunc(val, func(m rl.Metric) bool { return m.Name == b.metric })
-	if i < 0 {
-		return 0, false, b.missing(val)
+// waits reports whether the last step's validation could not be graded, so that training cannot go on. Every rank
+// knows.
+func (b *bestWeights) waits() bool { return b != nil && b.unscored != nil }
+
+// improves reports whether a validation is better than all before; of equal ones the earliest counts. One without a
+// finite value is worse than all others.
+func (b *bestWeights) improves(val []rl.Metric) (value float64, better bool) {
+	value = math.NaN()
+	if i := slices.IndexFunc(val, func(m rl.Metric) bool { return m.Name == b.metric }); i >= 0 {
+		value = val[i].Value
 	}
-	value = val[i].Value
 	switch {
-	case math.IsNaN(value):
-		return value, false, nil
+	case math.IsNaN(value) || math.IsInf(value, 0):
+		return value, false
 	case b.best == nil:
-		return value, true, nil
+		return value, true
 	case b.least:
-		return value, value < b.best.Value, nil
+		return value, value < b.best.Value
 	}
-	return value, value > b.best.Value, nil
+	return value, value > b.best.Value
 }
 
-// missing is the error of a metric that no validation has.
-func (b *bestWeights) missing(val []rl.Metric) error {
-	var names []string
-	for _, m := range val {
-		names = append(names, m.Name)
+// noBestMetric is the kind of the event of a metric without a value.
+const noBestMetric = "no-best-metric"
+
+// checkBest returns an error if validations cannot have the metric that chooses the weights.
+func (r *reinforcement) checkBest(o *onlineEval) error {
+	c := r.run().Eval.Online
+	if !c.Chooses() {
+		return nil
 	}
-	slices.Sort(names)
-	return fmt.Errorf("eval.online.best: validations have no metric %s; they have %s", b.metric,
-		strings.Join(names, ", "))
+	sources := slices.Compact(slices.Sorted(maps.Values(o.sources)))
+	known, name := c.Metrics(r.run().Task.Mixes(), sources, o.turns), ""
+	if name, _ = c.BestMetric(); slices.Contains(known, name) {
+		return nil
+	}
+	err := fmt.Errorf("eval.online.best: validations have no metric %s", name)
+	if near := spelling.Nearest(name, known); near != "" {
+		return fmt.Errorf("%w; did you mean %s?", err, near)
+	}
+	return fmt.Errorf("%w; they have %s", err, strings.Join(known, ", "))
 }
 
 // restore continues from the best validation of a checkpoint.
 func (b *bestWeights) restore(best *Best, c *checkpoint.Checkpoint) error {
 	if best == nil {
 		return nil
+	}
+	if best.Metric != b.metric {
+		return fmt.Errorf("checkpoint %s chose by %s, not by eval.online.best: %s", c.Dir, best.Metric, b.metric)
 	}
 	l, ok := c.Linked(bestGroup)
 	if !ok {
@@ -111,19 +133,26 @@ func (b *bestWeights) restore(best *Best, c *checkpoint.Checkpoint) error {
 }
 
 // keepBest keeps the present weights if a validation is the best so far. All ranks call it after a validation, the
-// first one with its metrics.
-func (r *reinforcement) keepBest(step int, val []rl.Metric) error {
+// first one with its metrics, or with the reason why it has none.
+func (r *reinforcement) keepBest(step int, val []rl.Metric, ungraded *eval.NotGradedError) error {
 	if r.best == nil {
+		return nil
+	}
+	unscored, err := ranks.Any(r.group(), ungraded != nil)
+	if err != nil {
+		return err
+	}
+	if r.best.unscored = nil; unscored {
+		r.best.unscored = &UnscoredError{Step: step, Cause: ungraded}
 		return nil
 	}
 	var value float64
 	var better bool
-	var err error
 	if r.leads() {
-		value, better, err = r.best.improves(val)
-	}
-	if err = r.trainer.Meet(err); err != nil {
-		return err
+		if value, better = r.best.improves(val); math.IsNaN(value) || math.IsInf(value, 0) {
+			r.event(noBestMetric, "eval.online.best: %s has no value at step %d, so it is not the best",
+				r.best.metric, step)
+		}
 	}
 	if better, err = ranks.Any(r.group(), better); err != nil || !better {
 		return err
@@ -138,17 +167,69 @@ func (r *reinforcement) keepBest(step int, val []rl.Metric) error {
 	return r.trainer.Meet(err)
 }
 
-// weights stores the weights that training ends with: the last ones, or those of the best validation.
+// UnscoredError reports a validation without scores in a run whose weights validations choose.
+type UnscoredError struct {
+	Step  int                  // after which it was; 0: before the first one
+	Cause *eval.NotGradedError // nil on ranks that do not grade
+	Saved bool                 // a checkpoint of the step was written
+}
+
+func (e *UnscoredError) Error() string {
+	cause := "the first rank says why"
+	if e.Cause != nil {
+		cause = e.Cause.Error()
+	}
+	return fmt.Sprintf("eval.online.best needs the validation of step %d, which was not graded: %s", e.Step, cause)
+}
+
+// Unwrap returns the cause.
+func (e *UnscoredError) Unwrap() error {
+	if e.Cause == nil {
+		return nil
+	}
+	return e.Cause
+}
+
+// ExitCode says that an evaluation's infrastructure failed.
+func (e *UnscoredError) ExitCode() int { return ungradedExit }
+
+// Hint says how to continue.
+func (e *UnscoredError) Hint() string {
+	kept := "fix the cause and run again"
+	if e.Saved {
+		kept = fmt.Sprintf("step %d is saved; fix the cause and run again, which goes on with this validation", e.Step)
+	}
+	return kept + "; eval.online.max_not_graded sets the limit"
+}
+
+// endUnscored saves the step whose validation could not be graded, and returns the error. All ranks call it.
+func (r *reinforcement) endUnscored() error {
+	e := r.best.unscored
+	if at := r.trainer.State().Step; !r.Again && at > 0 && at != r.saver.at {
+		if err := r.checkpoint(); err != nil {
+			return errors.Join(e, err)
+		}
+	}
+	e.Saved = r.saver.at == e.Step && e.Step > 0
+	return e
+}
+
+// weights stores the weights that training ends with: the last ones, or those of the best validation, if any had a
+// value.
 func (r *reinforcement) weights() (Output, error) {
-	if r.best == nil {
+	chosen, err := ranks.Any(r.group(), r.best.found() != nil)
+	if err != nil {
+		return Output{}, err
+	}
+	if !chosen {
+		if r.best != nil && r.leads() {
+			r.event(noBestMetric, "eval.online.best: %s had no value in any validation, so the last weights count",
+				r.best.metric)
+		}
 		return r.putLearned(r.trainer)
 	}
-	b := r.best.found()
 	if !r.leads() {
 		return Output{}, nil
-	}
-	if b == nil {
-		return Output{}, fmt.Errorf("eval.online.best: %s was not a number in any validation", r.best.metric)
 	}
 	file := r.best.file
 	in, err := os.Open(file.Path)
@@ -164,10 +245,13 @@ func (r *reinforcement) weights() (Output, error) {
 		return Output{}, err
 	}
 	if d != ident.Digest(file.Info.SHA256) {
-		return Output{}, fmt.Errorf("%s, the weights of step %d, changed while the run trained", file.Path, b.Step)
+		return Output{}, fmt.Errorf("%s, the weights of step %d, changed while the run trained: find what wrote to "+
+			"it, and run again; training goes on from a checkpoint without the damage", file.Path, r.best.best.Step)
 	}
-	if !r.Again {
-		err = os.Remove(file.Path) // checkpoints have their own
+	if !r.Again { // checkpoints have their own
+		if err := os.Remove(file.Path); err != nil {
+			r.warn("%v; it is not needed any more", err)
+		}
 	}
-	return Output{Role: RoleWeights, Digest: d, Size: size, Kind: "weights"}, err
+	return Output{Role: RoleWeights, Digest: d, Size: size, Kind: "weights"}, nil
 }

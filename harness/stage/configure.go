@@ -139,6 +139,7 @@ func TrainConfig(c *config.Run) train.Config {
 	t.Overlong = rl.Overlong{MaxResponse: c.Rollout.MaxNewTokens, Penalty: a.Overlong.Penalty,
 		Buffer: overlongBuffer(c)}
 	t.MaskTruncated, t.TopEntropy, t.SFTWeight = a.MaskTruncated, a.TopEntropy, a.SFTWeight
+	t.OffPolicy = a.OffPolicyBound
 	t.Demonstrations = rl.Demonstrations{Weight: a.Demonstrations.Weight, Shaping: a.Demonstrations.Shaping}
 	t.Correction = correction(a.RolloutCorrection, t.Loss)
 	if a.Aggregation != "" {
@@ -193,6 +194,7 @@ func klConfig(k config.KL) train.KL {
 	out := train.KL{LossCoef: k.LossCoef, RewardCoef: k.RewardCoef}
 	if k.LossCoef != 0 && k.LossEstimator != "" {
 		out.LossEstimator = must(rl.ParseKL(k.LossEstimator))
+		out.LossEstimator.Weighted = k.LossWeighted
 	}
 	if k.RewardCoef != 0 {
 		out.RewardEstimator = must(rl.ParseKL(k.RewardEstimator))

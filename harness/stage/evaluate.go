@@ -29,7 +29,7 @@ type Evaluation struct {
 	Problems []rollout.Problem
 	Samples  []eval.Sample
 	Verdicts []rollout.Verdict // of Samples, in order
-	Scores   []rollout.Verdict // of Samples by a reward model, each in Reward; nil: nobody scored them
+	Scores   []rollout.Verdict // of Samples by a scorer, each in Reward; nil: nobody scored them
 	Items    []eval.Item
 	Metrics  []eval.Metric
 	Ungraded int
@@ -340,7 +340,7 @@ func (ev *Evaluation) accepts(i int) map[string]bool {
 	return m
 }
 
-// score returns the reward model's score of sample i; nil if it has none.
+// score returns the scorer's score of sample i; nil if it has none.
 func (ev *Evaluation) score(i int) *float64 {
 	if ev.Scores == nil || ev.Scores[i].Status != rollout.Graded {
 		return nil

@@ -184,7 +184,10 @@ func checkMaps(c *config.Run, block string, l config.LoRA, a *model.Adapters, ar
 				"have an adapter; there are %s", name, strings.Join(possible, ", ")), "")
 		}
 	}
-	if err := a.Validate(arch); err != nil {
+	if exclude := block + ".lora.exclude"; len(l.Exclude) > 0 && len(a.Targets)+len(a.Tower) == 0 {
+		bad(exclude, config.CodeConflict, exclude+" lists every linear layer that "+
+			"could have an adapter: "+strings.Join(possible, ", "), "leave some of them out")
+	} else if err := a.Validate(arch); err != nil {
 		bad(key, config.CodeConflict, strings.TrimPrefix(err.Error(), "model: "), "")
 	} else if c.Model.TrainsTower() && arch.ReadsImages() && len(a.Tower) == 0 {
 		bad(key, config.CodeConflict, "model.vision: trained puts adapters on the vision tower, too, and none of "+

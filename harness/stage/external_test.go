@@ -41,6 +41,26 @@ func TestTargetsOfProblems(t *testing.T) {
 	}
 }
 
+// Layers without an adapter must be layers, and leave some.
+func TestExcludedLayers(t *testing.T) {
+	for _, tt := range []struct{ exclude, want string }{
+		{"[down_proj]", ""},
+		{"[down]", `the model has no linear layer "down" that could have an adapter; there are q_proj`},
+		{"[q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]",
+			"train.lora.exclude lists every linear layer that could have an adapter: q_proj"},
+	} {
+		r, err := config.Load(config.Input{File: "../../configs/smoke_cpu.yaml",
+			Sets: []string{"train.lora={rank: 2, exclude: " + tt.exclude + "}"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = stage.Externals(r)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.exclude, err, tt.want)
+		}
+	}
+}
+
 // The digest of a run's data holds whether or not its problems keep their options apart, which earlier versions did not.
 func TestDigestOfChoices(t *testing.T) {
 	digest := func(more string) ident.Digest {

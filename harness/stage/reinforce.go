@@ -83,13 +83,15 @@ func reinforce(ctx context.Context, e *Env, in Inputs) (*Outcome, error) {
 	return r.outcome()
 }
 
+// ungradedExit is the exit code of an evaluation whose infrastructure failed.
+const ungradedExit = 8
+
 // keepGraded saves the finished steps if the next one could not be graded: a program or a server is
 // down, and the run goes on when it is up again. Several ranks might disagree about the error, so they
 // save nothing.
 func (r *reinforcement) keepGraded(err error) error {
-	const ungraded = 8 // exit code of an evaluation whose infrastructure failed
 	var coded interface{ ExitCode() int }
-	if r.Again || r.group().Size() > 1 || !errors.As(err, &coded) || coded.ExitCode() != ungraded ||
+	if r.Again || r.group().Size() > 1 || !errors.As(err, &coded) || coded.ExitCode() != ungradedExit ||
 		!r.trainer.Whole() || r.trainer.State().Step == r.saver.at {
 		return err
 	}
@@ -279,15 +281,15 @@ func (r *reinforcement) Step(s *train.Step) error {
 		if err != nil {
 			return err
 		}
-		if ungraded != "" {
-			s.Events = append(s.Events, train.Event{Kind: validationUngraded, Text: ungraded})
+		if ungraded != nil {
+			s.Events = append(s.Events, train.Event{Kind: validationUngraded, Text: ungraded.Error()})
 		}
 		for _, m := range val {
 			measured[m.Name] = m.Value
 		}
 		measured["timing_s/testing"] = time.Since(start).Seconds()
 		s.System = append(s.System, val...)
-		if err := r.keepBest(s.Step, val); err != nil {
+		if err := r.keepBest(s.Step, val, ungraded); err != nil {
 			return err
 		}
 	}
@@ -441,6 +443,9 @@ func (r *reinforcement) afterStep(step int) error {
 		if err := r.assist(step); err != nil {
 			return err
 		}
+	}
+	if r.best.waits() {
+		return r.endUnscored()
 	}
 	if r.Again || step == r.cfg.Steps {
 		return nil

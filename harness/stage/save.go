@@ -122,6 +122,8 @@ type savedState struct {
 	Train train.State     `json:"train"`
 	Log   json.RawMessage `json:"log,omitempty"` // a JSON string: lines gathered so far
 	Best  *Best           `json:"best,omitempty"`
+	// Unscored says that the validation of the last step could not be graded and comes first.
+	Unscored bool `json:"unscored,omitempty"`
 }
 
 // groupsOf returns the buffers "GROUP/NAME" in the groups of a checkpoint.
@@ -156,7 +158,7 @@ func buffersOf(list []train.NamedBuffer) (out []checkpoint.NamedBuffer) {
 
 // save writes a checkpoint of the finished steps and returns its directory.
 func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
-	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State(), Best: s.best.found()}
+	state := savedState{SID: s.e.SID, Chain: chain, Train: s.t.State(), Best: s.best.found(), Unscored: s.best.waits()}
 	defer func() { s.last, s.at = time.Now(), state.Train.Step }()
 	if log != nil {
 		text, err := json.Marshal(string(log))
@@ -180,8 +182,9 @@ func (s *saver) save(chain ident.Digest, log []byte) (dir string, err error) {
 // loaded is the checkpoint that a stage continues from.
 type loaded struct {
 	Saved
-	log  json.RawMessage
-	best *Best
+	log      json.RawMessage
+	best     *Best
+	unscored bool
 }
 
 // load restores the checkpoint that Env.Start selects; ok is false without one. It skips damaged
@@ -212,7 +215,14 @@ func (s *saver) load() (l loaded, ok bool, err error) {
 	if s.e.leads() {
 		err = s.best.restore(l.best, c)
 	}
-	return l, true, ranks.Agree(g, err)
+	if err := ranks.Agree(g, err); err != nil {
+		return l, true, err
+	}
+	unscored, err := ranks.Any(g, l.unscored)
+	if unscored {
+		s.best.unscored = &UnscoredError{Step: state.Step}
+	}
+	return l, true, err
 }
 
 // find returns the checkpoint to load and the state in it; nil without one.
@@ -254,7 +264,8 @@ func (s *saver) newest(dir string, sid ident.Digest,
 		if state, err = readState(c, sid); err != nil {
 			return err
 		}
-		l = loaded{Saved{Dir: c.Dir, Step: state.Train.Step, Chain: state.Chain}, state.Log, state.Best}
+		l = loaded{Saved: Saved{Dir: c.Dir, Step: state.Train.Step, Chain: state.Chain}, log: state.Log,
+			best: state.Best, unscored: state.Unscored}
 		if l.Chain, err = accept(l.Saved); err != nil {
 			return fmt.Errorf("checkpoint %s: %w", c.Dir, err)
 		}

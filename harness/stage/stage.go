@@ -152,9 +152,9 @@ type Hooks struct {
 	Progress func(done, total int, measured []rl.Metric)
 	// Step receives each finished training step, in order.
 	Step func(Step) error
-	// Validated receives the scores of the weights that training starts from, before the first
-	// step.
-	Validated func(measured map[string]float64) error
+	// Validated receives the scores of weights that Step did not have: of those that training starts from, before the
+	// first step, as step 0, and of those after a step whose validation could not be graded when it was recorded.
+	Validated func(step int, measured map[string]float64) error
 	// Save is called before each checkpoint of training is written: the steps up to it must be in the
 	// record, since training that continues from the checkpoint does not repeat them.
 	Save func() error

@@ -282,7 +282,8 @@ func (e *Env) judge(ctx context.Context, ev *Evaluation, parallelism int) error 
 		if err != nil {
 			return err
 		}
-		ev.Panel.Columns = append(ev.Panel.Columns, eval.Column{Grader: name, Verdicts: verdicts})
+		ev.Panel.Columns = append(ev.Panel.Columns, eval.Column{Grader: name, Verdicts: verdicts,
+			Scaled: i == 0 && e.suiteOf(ev.Label) == nil})
 	}
 	ev.Verdicts = ev.Panel.Columns[0].Verdicts
 	if len(names) > 1 && e.askingOf(ev.Label).Likelihood == "" {

@@ -26,6 +26,7 @@ type onlineEval struct {
 	problems []rollout.Problem
 	gen      eval.Generator
 	grader   rollout.Grader
+	scoring  eval.Scoring
 	together bool        // all ranks that sample call grader
 	overlong rl.Overlong // counts in verl's reward
 }
@@ -51,11 +52,13 @@ func (r *reinforcement) newOnlineEval(in Inputs, prompts *prompt.Prompter,
 	params.Penalties = penalties(o.Repetition, o.Presence, o.Frequency)
 	params.Environment, params.Agent = r.cfg.Sampling.Environment, r.cfg.Sampling.Agent
 	params.Form = r.cfg.Sampling.Form
-	return &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(),
+	e := &onlineEval{n: o.N, turns: r.run().Rollout.Tools.Used(), judged: r.run().JudgesAlone(),
 		kinds: r.run().Task.Kinds(), sources: dataSources(problems, r.run().Task.Kind),
 		problems: problems, grader: grader, overlong: r.cfg.Overlong,
+		scoring: eval.Scoring{Limit: eval.Limit{Share: o.MaxNotGraded, Key: "eval.online.max_not_graded"}},
 		gen: eval.Generator{Prompt: prompts.Encode, Params: params,
-			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}, nil
+			Seed: func(label string) uint64 { return ident.Seed(r.Seed, "eval/online/"+label) }}}
+	return e, r.checkBest(e)
 }
 
 // validationGrader returns what grades validations: the task or, where the reward judges alone, the grader of
@@ -107,7 +110,7 @@ func (r *reinforcement) assist(step int) error {
 	if err := r.trainer.Meet(err); err != nil {
 		return err
 	}
-	return r.keepBest(step, nil)
+	return r.keepBest(step, nil, nil)
 }
 
 // validating returns a function that tells how many completions of a validation are sampled.
@@ -124,29 +127,42 @@ func (r *reinforcement) validating(step int) func(done int) {
 const validationUngraded = "online-evaluation-not-graded"
 
 // validateStart scores the weights that training starts from, as step 0 of the validation
-// curves. A run that goes on from a checkpoint has these scores already.
+// curves. A run that goes on from a checkpoint has these scores already, unless its last validation could not be
+// graded.
 func (r *reinforcement) validateStart() error {
-	if r.run().Eval.Online.EverySteps == 0 || r.trainer.State().Step > 0 {
+	step := r.trainer.State().Step
+	if r.run().Eval.Online.EverySteps == 0 || step > 0 && !r.best.waits() {
 		return nil
 	}
 	stop, err := ranks.Any(r.group(), r.Hooks.Stop != nil && r.Hooks.Stop())
 	switch {
+	case err == nil && stop && step > 0: // there may be no further step
+		return ErrStopped
 	case err != nil || stop:
 		return err
 	case !r.leads():
-		return r.assist(0)
+		if err := r.assist(step); err != nil || !r.best.waits() {
+			return err
+		}
+		return r.endUnscored()
 	}
-	val, ungraded, err := r.validate(0)
+	val, ungraded, err := r.validate(step)
 	if err != nil {
 		return err
 	}
-	if ungraded != "" {
-		r.event(validationUngraded, "step 0: %s", ungraded)
+	if ungraded != nil {
+		r.event(validationUngraded, "step %d: %s", step, ungraded)
 	}
-	if err := r.keepBest(0, val); err != nil || len(val) == 0 {
+	if err := r.keepBest(step, val, ungraded); err != nil {
 		return err
 	}
-	r.progress(0, r.cfg.Steps, val...)
+	if r.best.waits() {
+		return r.endUnscored()
+	}
+	if len(val) == 0 {
+		return nil
+	}
+	r.progress(step, r.cfg.Steps, val...)
 	if r.Hooks.Validated == nil {
 		return nil
 	}
@@ -154,19 +170,18 @@ func (r *reinforcement) validateStart() error {
 	for _, m := range val {
 		measured[m.Name] = m.Value
 	}
-	return r.Hooks.Validated(measured)
+	return r.Hooks.Validated(step, measured)
 }
 
-// validate returns our val/ metrics of the policy after a step, and verl's. If the grader fails it
-// returns why and no metrics, unless training needs them to choose its weights.
-func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded string, err error) {
+// validate returns our val/ metrics of the policy after a step, and verl's. If the grader fails it returns why and no
+// metrics.
+func (r *reinforcement) validate(step int) (list []rl.Metric, ungraded *eval.NotGradedError, err error) {
 	if err := r.trainer.PrepareSampler(); err != nil {
-		return nil, "", err
+		return nil, nil, err
 	}
 	list, err = r.online.measure(context.Background(), r.validating(step))
-	var failed *eval.NotGradedError
-	if errors.As(err, &failed) && r.best == nil {
-		list, ungraded, err = nil, failed.Error(), nil
+	if errors.As(err, &ungraded) {
+		list, err = nil, nil
 	}
 	return list, ungraded, r.trainer.Meet(err)
 }
@@ -177,7 +192,7 @@ func (o *onlineEval) assist(ctx context.Context, done func(int)) error {
 	if err != nil || !o.together {
 		return err
 	}
-	_, err = eval.Score(ctx, o.grader, o.problems, samples, eval.Scoring{})
+	_, err = eval.Score(ctx, o.grader, o.problems, samples, o.scoring)
 	if failed := (*eval.NotGradedError)(nil); errors.As(err, &failed) {
 		return nil // the first rank says so
 	}
@@ -191,7 +206,7 @@ func (o *onlineEval) measure(ctx context.Context, done func(int)) ([]rl.Metric, 
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, eval.Scoring{})
+	verdicts, err := eval.Score(ctx, o.grader, o.problems, samples, o.scoring)
 	if err != nil {
 		return nil, err
 	}

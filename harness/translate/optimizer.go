@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"exp/harness/config"
 )
 
 // optimizer translates a block of an optimizer's settings.
@@ -88,8 +90,9 @@ func (t *verl) warmup(from, to string) {
 var layers = map[string][]string{"linear_qkv": {"q_proj", "k_proj", "v_proj"}, "linear_proj": {"o_proj"},
 	"linear_fc1": {"gate_proj", "up_proj"}, "linear_fc2": {"down_proj"}, "all-linear": {"all"}}
 
-// excluded translates exclude_modules that is a list of the language model's linear layers.
-func (t *verl) excluded() {
+// excluded translates exclude_modules that is a list of the language model's linear layers, of which only targets have
+// adapters.
+func (t *verl) excluded(targets []string) {
 	const key = policy + "exclude_modules"
 	list := listOf(t.in[key])
 	if !strings.HasPrefix(t.in[key], "[") || len(list) == 0 {
@@ -100,7 +103,12 @@ func (t *verl) excluded() {
 			return
 		}
 	}
-	t.putList("train.lora.exclude", list...)
+	list = slices.DeleteFunc(list, func(name string) bool {
+		return !slices.Contains(targets, name) && !slices.Contains(targets, config.AllTargets)
+	})
+	if len(list) > 0 {
+		t.putList("train.lora.exclude", list...)
+	}
 	t.used[key] = true
 }
 
@@ -134,7 +142,7 @@ func (t *verl) adapters() {
 		}
 	}
 	t.putList("train.lora.targets", names...)
-	t.excluded()
+	t.excluded(names)
 	if inBlock > 0 {
 		t.putNumber("train.lora.dropout", dropout)
 	}

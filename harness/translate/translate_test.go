@@ -224,6 +224,12 @@ func TestRecipes(t *testing.T) {
 		{"an estimator without an algorithm", "algorithm.adv_estimator=rloo_vectorized", []string{"kind: grpo\n  advantage: rloo_vectorized"}},
 		{"adapters but some", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.exclude_modules=[down_proj,o_proj]",
 			[]string{"exclude: [down_proj, o_proj]", "!not translated: actor_rollout_ref.model.exclude_modules"}},
+		{"adapters but some of theirs", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj,o_proj] " +
+			"actor_rollout_ref.model.exclude_modules=[down_proj,o_proj]",
+			[]string{"exclude: [o_proj]", "!not translated: actor_rollout_ref.model.exclude_modules"}},
+		{"adapters but none of theirs", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj] " +
+			"actor_rollout_ref.model.exclude_modules=[down_proj]",
+			[]string{"targets: [q_proj]", "!exclude", "!not translated: actor_rollout_ref.model.exclude_modules"}},
 		{"adapters", "actor_rollout_ref.model.lora_rank=32 actor_rollout_ref.model.target_modules=[q_proj,v_proj]",
 			[]string{"rank: 32", "alpha: 16", "targets: [q_proj, v_proj]"}},
 		{"KL in the reward", "algorithm.use_kl_in_reward=True algorithm.kl_ctrl.type=adaptive",

@@ -380,10 +380,10 @@ func (b *Backend) pick(ws kernels.Buffer, rows, v int, ids kernels.Buffer, out k
 	lp, lse := kernels.Elems[float32](out.LogProb), kernels.Elems[float32](out.LSE)
 	id, uni := kernels.Elems[int32](ids), kernels.Elems[float32](u)
 	b.runGo(func(lo, hi int) {
-		order := make([]int32, v)
+		var draws picker
 		for r := lo; r < hi; r++ {
 			zr := z[r*v : (r+1)*v]
-			k := ref.Pick(zr, e[r*v:(r+1)*v], sum[r], uni[r], p, order)
+			k := draws.pick(zr, e[r*v:(r+1)*v], sum[r], uni[r], p)
 			id[r] = int32(k)
 			lp[r] = zr[k] - lse[r]
 		}

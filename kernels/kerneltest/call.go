@@ -100,18 +100,14 @@ func (c *call) out(name string, n int) kernels.Buffer { return c.inout(name, nan
 // outInts returns a result of n int32 that starts as garbage.
 func (c *call) outInts(name string, n int) kernels.Buffer {
 	x := make([]int32, n)
-	for i := range x {
-		x[i] = bandInt
-	}
+	fillWith(x, bandInt)
 	return c.place(name, output, image{i: x}, kernels.I32)
 }
 
 // outDoubles returns a result of n float64.
 func (c *call) outDoubles(name string, n int) kernels.Buffer {
 	x := make([]float64, n)
-	for i := range x {
-		x[i] = math.NaN()
-	}
+	fillWith(x, math.NaN())
 	return c.place(name, output, image{d: x}, kernels.F64)
 }
 
@@ -133,10 +129,19 @@ func (c *call) matrix(name string, w []float32, out, in int) kernels.Matrix {
 
 func nans(n int) []float32 {
 	x := make([]float32, n)
-	for i := range x {
-		x[i] = bandNaN()
-	}
+	fillWith(x, bandNaN())
 	return x
+}
+
+// fillWith sets every element of x to v.
+func fillWith[E any](x []E, v E) {
+	if len(x) == 0 {
+		return
+	}
+	x[0] = v
+	for n := 1; n < len(x); n *= 2 {
+		copy(x[n:], x[:n])
+	}
 }
 
 // place allocates a tensor with its bands and uploads it.
@@ -239,10 +244,9 @@ func (v image) banded(lo, hi int) image {
 
 func banded[E any](v []E, lo, hi int, band E) []E {
 	x := make([]E, lo+len(v)+hi)
-	for i := range x {
-		x[i] = band
-	}
+	fillWith(x[:lo], band)
 	copy(x[lo:], v)
+	fillWith(x[lo+len(v):], band)
 	return x
 }
 

@@ -34,6 +34,7 @@ type architecture struct {
 
 	experts    bool    // mixtures of experts are read
 	ownRope    bool    // windowed layers have their own, unscaled rotary positions
+	inside     bool    // longrope's positions before scaling lie next to its factors, where programs look
 	activation string  // the key; empty: hidden_act
 	gate       string  // its default value; empty: silu
 	plain      bool    // feed-forward blocks have no gates
@@ -61,7 +62,7 @@ type writer func(v map[string]any, a architecture, c model.Config)
 var architectures = sync.OnceValue(func() []architecture {
 	return slices.Concat(llamas(), neighbours(), mixtures(), gemmas(), olmos(), linears(), []architecture{sinks()},
 		deepseeks(), sigmoids(), gemmaFours(), hybrids(), falcons(), lfms(), olmoHybrids(), afmoes(), nanochats(),
-		layerNorms(), apertuses())
+		layerNorms(), apertuses(), minis())
 })
 
 // llamas have Llama's block.
@@ -186,6 +187,14 @@ func mixtures() []architecture {
 			windows:  windowDisputed,
 			features: []feature{qkvBias, sparseLayers(model.Experts{Count: 60, Top: 4, FFN: 1408, Shared: 5632})},
 			write:    []writer{qkvBiasValues, expertValues}},
+		{class: "MellumForCausalLM", kind: "mellum",
+			words: "Mellum: norms of queries and keys, experts, two rotary bases, some layers windowed",
+			fixed: model.Config{QKNorm: true},
+			eps:   1e-6, theta: mellumTheta, positions: 131072, kvHeads: 4, head: 128, window: 1024, experts: true,
+			ownRope: true, layerTypes: true,
+			windows:  windowListed,
+			features: []feature{attentionBias, mellumLayers},
+			write:    []writer{outBias, mellumValues}},
 		{class: "MixtralForCausalLM", kind: "mixtral", words: "Mixtral: experts",
 			eps: 1e-5, theta: 1e6, positions: 131072, kvHeads: 8, experts: true, windows: windowEverywhere,
 			features: []feature{mixtralExperts},
@@ -231,6 +240,13 @@ func gemmas() []architecture {
 			vocab: 262208, heads: 8, ownRope: true,
 			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowPattern,
 			features: []feature{attentionBias, embedScale, queryScale, noScoreCap, logitCap(0)},
+			write:    []writer{outBias, gemmaValues}},
+		{class: "VaultGemmaForCausalLM", kind: "vaultgemma",
+			words: "VaultGemma: norms 1+g, soft caps, every second layer windowed",
+			fixed: model.Config{UnitOffset: true, Names: model.VaultNames},
+			eps:   1e-6, theta: 1e4, positions: 8192, kvHeads: 4, head: 256, window: 4096, tied: true,
+			activation: "hidden_activation", gate: geluTanh, layerTypes: true, windows: windowEven,
+			features: []feature{attentionBias, embedScale, queryScale, scoreCap(50), logitCap(30)},
 			write:    []writer{outBias, gemmaValues}},
 		{class: "GemmaForCausalLM", kind: "gemma", words: "Gemma: norms 1+g",
 			fixed: model.Config{UnitOffset: true},
@@ -321,7 +337,7 @@ func foreign(class, kind string) string {
 	name := strings.ToLower(class + " " + kind)
 	for _, f := range []struct{ part, why string }{
 		{"gemma3forconditional", ""}, // has its own message
-		{"deepseek", "of DeepSeek's own classes only V2 and V3 are"},
+		{"deepseek", "of DeepSeek's own classes only V2 and V3 are, and DeepseekForCausalLM"},
 		{"kimilinear", "its linear attention is not supported"},
 		{"kimi_linear", "its linear attention is not supported"},
 		{"kimi", "of Kimi's only text models of class DeepseekV3ForCausalLM are"},

@@ -22,7 +22,12 @@ import (
 // and in model.safetensors what save_pretrained had written of it before.
 func distributedFolder(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open("testdata/dcp.tar.gz")
+	return untarred(t, "testdata/dcp.tar.gz")
+}
+
+func untarred(t *testing.T, name string) string {
+	t.Helper()
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +102,18 @@ func TestDistributedCheckpointErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+// testdata/dcpzstd.tar.gz is what torch 2.15 saves of one tensor with _extensions=[ZStandard()].
+func TestDistributedCheckpointCompressed(t *testing.T) {
+	x, err := OpenFolder(filepath.Join(untarred(t, "testdata/dcpzstd.tar.gz"), "step"))
+	if err == nil {
+		x.Close()
+	}
+	const want = `tensor "model.model.embed_tokens.weight": its elements went through "stream.zstd/1"`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
 	}
 }
 

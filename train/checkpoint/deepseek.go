@@ -44,6 +44,10 @@ func deepseeks() []architecture {
 			latent:   true,
 			features: []feature{latentHeads(flash), routedBySigmoid(lite, 1), layersByType},
 			write:    []writer{latentValues, deepseekValues}},
+		{class: "DeepseekForCausalLM", kind: "deepseek", words: "DeepSeek MoE: experts, some of them shared",
+			eps: 1e-6, theta: 1e4, positions: 2048, vocab: 102400, heads: 32, experts: true,
+			features: []feature{attentionBias, routedFirst},
+			write:    []writer{outBias, deepseekValues}},
 		{class: "DeepseekV2ForCausalLM", kind: "deepseek_v2",
 			words: "DeepSeek-V2: latent attention, experts, some of them shared",
 			eps:   1e-6, theta: 1e4, positions: 2048, head: 64, vocab: 102400, heads: 32, experts: true, latent: true,
@@ -204,6 +208,19 @@ func routedBySoftmax(r *settings, c *model.Config) {
 	}
 }
 
+// routedFirst reads the experts of the first DeepSeek MoE (arXiv:2401.06066), whose weights may be divided by their
+// sum.
+func routedFirst(r *settings, c *model.Config) {
+	if score := "softmax"; r.maybe("scoring_func", &score) && score != "softmax" {
+		r.problem("scoring_func is %q: only %q is supported for this class", score, "softmax")
+	}
+	if r.has("routed_scaling_factor") || r.has("n_group") || r.has("topk_group") {
+		r.problem("routed_scaling_factor, n_group and topk_group are not settings of this class")
+	}
+	e := model.Experts{FFN: 1407, Scale: 1, Renorm: r.flag("norm_topk_prob", false)}
+	r.deepseekExperts(c, e, 0, 0)
+}
+
 // layersByType is GLM-4.7 Flash's: mlp_layer_types says which layers have experts.
 func layersByType(r *settings, c *model.Config) {
 	if r.listedSparse(c) {
@@ -252,6 +269,11 @@ func deepseekValues(v map[string]any, a architecture, c model.Config) {
 	switch a.kind {
 	case "deepseek_v3":
 		v["topk_method"], v["scoring_func"] = "noaux_tc", "sigmoid"
+	case "deepseek":
+		v["scoring_func"] = "softmax"
+		delete(v, "routed_scaling_factor")
+		delete(v, "n_group")
+		delete(v, "topk_group")
 	case "deepseek_v2":
 		v["topk_method"] = "greedy"
 		if e.Groups > 0 {

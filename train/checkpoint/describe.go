@@ -343,6 +343,8 @@ func normWords(c model.Config) string {
 	switch c.Norm {
 	case model.WeightLayerNorm:
 		return "LayerNorm without biases"
+	case model.OffsetLayerNorm:
+		return "LayerNorm that multiplies by 1 + weight"
 	case model.PlainLayerNorm:
 		return "LayerNorm without weights and biases"
 	}

@@ -17,7 +17,9 @@ import (
 	"exp/train/model"
 )
 
-// family is a tiny model of testdata/families.json. Element i of the k-th tensor by name is
+// family is a tiny model of testdata/families.json. DeepSeek MoE's logits are those of a model written in torch, in
+// float64, as arXiv:2401.06066 describes it, since transformers has no such class.
+// Element i of the k-th tensor by name is
 // sin(0.37·i·(1+k%3) + k), halved; in norms, 1 and 0.3 times it. Logits are transformers' after the
 // last token, in float64 throughout.
 type family struct {
@@ -157,6 +159,12 @@ func TestFamiliesRefuse(t *testing.T) {
 			jsonObject{"use_sliding_window": false, "layer_types": layerTypes(28, 3)}), "no sliding_window is in use"},
 		{"EXAONE's pattern as a text", class("Exaone4ForCausalLM", "exaone4", jsonObject{"sliding_window_pattern": "LLLG"}),
 			"sliding_window_pattern is \"LLLG\""},
+		{"Mellum without positions", class("MellumForCausalLM", "mellum", jsonObject{"rope_theta": nil}), "rope_parameters must say"},
+		{"Mellum of the old spelling", class("MellumForCausalLM", "mellum", jsonObject{"rope_theta": 1e4, "rope_parameters": jsonObject{
+			"full_attention": jsonObject{"rope_theta": 1e4, "rope_type": "default"}}}), "without rope_theta and rope_scaling"},
+		{"HyperCLOVA X of no logits", class("HyperCLOVAXForCausalLM", "hyperclovax", jsonObject{"logits_scaling": 0}), "logits_scaling is 0"},
+		{"HyperCLOVA X with two ways to scale what a block adds", class("HyperCLOVAXForCausalLM", "hyperclovax",
+			jsonObject{"residual_multiplier": 0.5}), "cannot be together with a scale of the residual stream"},
 		{"clipped queries", class("OlmoeForCausalLM", "olmoe", jsonObject{"clip_qkv": 8}), "clip_qkv"},
 		{"more experts than there are", class("MixtralForCausalLM", "mixtral", jsonObject{"num_experts_per_tok": 9}),
 			"num_experts_per_tok is 9 of 8 experts"},
@@ -242,6 +250,8 @@ func TestDeepseekRefuses(t *testing.T) {
 		{"FP8", jsonObject{"quantization_config": jsonObject{"quant_method": "fp8"}}, ""},
 		{"MXFP4", jsonObject{"quantization_config": jsonObject{"quant_method": "mxfp4"}}, "of quantized weights only FP8"},
 		{"V2, normalised", v2("norm_topk_prob", true), "norm_topk_prob is true: transformers ignores it"},
+		{"the first, a scale", another("DeepseekForCausalLM", "deepseek", "routed_scaling_factor", 2.5), "are not settings of this class"},
+		{"the first, another score", another("DeepseekForCausalLM", "deepseek", "scoring_func", "sigmoid"), `scoring_func is "sigmoid"`},
 		{"V2, two numbers", v2("num_experts", 3), "n_routed_experts is 8, but num_experts, another name of it, is 3"},
 		{"V2, another router", v2("topk_method", "noaux_tc"), `topk_method is "noaux_tc"`},
 	} {

@@ -112,6 +112,38 @@ func multipliers(r *settings, c *model.Config) {
 	}
 }
 
+// mellumTheta is the rotary base of Mellum's layers without a window.
+const mellumTheta = 5e5
+
+// mellumLayers reads which of Mellum's layers have experts; all do unless mlp_layer_types says otherwise.
+func mellumLayers(r *settings, c *model.Config) {
+	if !r.has("rope_parameters") || r.has("rope_scaling") || r.has("rope_theta") {
+		r.problem("rope_parameters must say the rotary positions of this class, without rope_theta and " +
+			"rope_scaling: transformers reads no other spelling")
+	}
+	e := model.Experts{Count: 64, Top: 8, FFN: 896, Renorm: r.flag("norm_topk_prob", true)}
+	r.either("num_experts", "num_local_experts", &e.Count)
+	r.get("moe_intermediate_size", &e.FFN)
+	r.everywhere(c, e)
+	if r.listedSparse(c) && !slices.Contains(c.Sparse, true) {
+		c.Sparse, c.Experts = nil, model.Experts{}
+	}
+}
+
+func mellumValues(v map[string]any, _ architecture, c model.Config) {
+	e := c.Experts
+	v["num_local_experts"], v["num_experts_per_tok"], v["moe_intermediate_size"] = max(e.Count, 1), max(e.Top, 1),
+		max(e.FFN, 1)
+	v["norm_topk_prob"] = e.Renorm
+	sparse := c.Sparse
+	if sparse == nil {
+		sparse = make([]bool, c.Layers)
+	}
+	v["mlp_layer_types"] = layerKinds(sparse)
+	delete(v, "rope_theta") // transformers knows only the new spelling in this class
+	delete(v, "rope_scaling")
+}
+
 // ownKeys refuses Hunyuan's settings that transformers ignores.
 func ownKeys(r *settings, _ *model.Config) {
 	if r.flag("use_cla", false) || !r.flag("use_qk_norm", true) {
@@ -390,6 +422,11 @@ func windowButFirst(r *settings, w int) (int, func(int) bool) {
 		w = noWindow
 	}
 	return w, func(layer int) bool { return layer%4 != 0 }
+}
+
+// windowListed is Mellum's: layer_types alone gives windows.
+func windowListed(_ *settings, w int) (int, func(int) bool) {
+	return w, func(int) bool { return false }
 }
 
 // windowLast is dots.llm1's: from layer max_window_layers on.

@@ -104,7 +104,7 @@ func parseConfig(path string, raw []byte, images imageReading) (model.Config, er
 
 // config returns the architecture described by the settings.
 func (r *settings) config(path string) (model.Config, error) {
-	r, _ = r.asLlama().textPart()
+	r, _ = r.asRelative().textPart()
 	a, known := r.architecture()
 	if known {
 		r.layout(a)

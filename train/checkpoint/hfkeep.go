@@ -96,7 +96,7 @@ func patchConfig(old []byte, c model.Config, dtype DType, endIDs []int32) ([]byt
 			set[key] = want[key]
 		}
 	}
-	if reflect.DeepEqual(from.Rope, c.Rope) && !a.gemmaFour() {
+	if reflect.DeepEqual(from.Rope, c.Rope) && !a.gemmaFour() && a.kind != "mellum" {
 		r.respell(set, want)
 	}
 	raw, err := setKeys(old, set)

@@ -187,7 +187,7 @@ func ropeValues(v map[string]any, a architecture, c model.Config) {
 	params := map[string]any{"rope_theta": number(c.RopeTheta), "rope_type": "default"}
 	if s.Kind != "" {
 		scaling := scalingValues(s)
-		if a.ownRope && s.Kind == "longrope" { // transformers 5 looks for it there
+		if (a.ownRope || a.inside) && s.Kind == "longrope" { // transformers 5 looks for it there
 			scaling[originalKey] = s.Original
 		}
 		for key, value := range scaling {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"exp/kernels"
 	"exp/train/model"
 )
 
@@ -60,6 +61,17 @@ func layerNorms() []architecture {
 			eps: 1e-5, theta: 1e4, positions: 2048, vocab: 51200, partial: true, part: 0.5, plain: true, gate: geluNew,
 			prepare: epsFrom(layerNormEps), features: []feature{noHeadLayerNorm},
 			write: []writer{epsTo(layerNormEps), phiValues}},
+		{class: "NemotronForCausalLM", kind: "nemotron",
+			words: "Nemotron: LayerNorm that multiplies by 1 + weight, blocks without gates",
+			fixed: model.Config{Norm: model.OffsetLayerNorm, Gate: kernels.ReLU2},
+			eps:   1e-5, theta: 1e4, positions: 4096, vocab: 256000, heads: 48, partial: true, part: 0.5, gate: relu2,
+			prepare: epsFrom(normEps), features: []feature{attentionBias, feedForwardBias},
+			write: []writer{outBias, ffnBias, epsTo(normEps)}},
+		{class: "Jais2ForCausalLM", kind: "jais2", words: "Jais 2: LayerNorm, blocks without gates, biases",
+			fixed: model.Config{Norm: model.LayerNorm, Gate: kernels.ReLU2},
+			eps:   1e-5, theta: 1e4, positions: 8192, vocab: 150272, heads: 26, gate: relu2,
+			prepare: epsFrom(layerNormEps), features: []feature{biasUnlessFalse},
+			write: []writer{outBias, ffnBias, epsTo(layerNormEps)}},
 		{class: "OlmoForCausalLM", kind: "olmo", words: "OLMo: LayerNorm without weights",
 			fixed: model.Config{Norm: model.PlainLayerNorm},
 			eps:   1e-5, theta: 1e4, positions: 2048,
@@ -70,6 +82,7 @@ func layerNorms() []architecture {
 
 const (
 	layerNormEps = "layer_norm_eps"
+	normEps      = "norm_eps"
 	parallelKey  = "use_parallel_residual"
 )
 
@@ -241,6 +254,12 @@ func (r *settings) needBase(why string) {
 func useBiasUnlessFalse(r *settings, c *model.Config) {
 	c.FFNBias = r.flag("use_bias", true)
 	c.QKVBias, c.OutBias = c.FFNBias, c.FFNBias
+}
+
+// biasUnlessFalse is Jais 2's: attention has biases, and separately the feed-forward blocks.
+func biasUnlessFalse(r *settings, c *model.Config) {
+	c.QKVBias, c.FFNBias = r.flag("attention_bias", true), r.flag("mlp_bias", true)
+	c.OutBias = c.QKVBias
 }
 
 // noHeadLayerNorm refuses norms of queries and keys.

@@ -340,6 +340,9 @@ func TestLayerNormRefuses(t *testing.T) {
 		{"tied Phi", class("PhiForCausalLM", "phi", jsonObject{"tie_word_embeddings": true, "hidden_act": "gelu_new"}),
 			"has no bias"},
 		{"OLMo with clipping", class("OlmoForCausalLM", "olmo", jsonObject{"clip_qkv": 0}), "clip_qkv is 0, must be positive"},
+		{"Nemotron of another activation", class("NemotronForCausalLM", "nemotron", jsonObject{"hidden_act": "silu"}),
+			`hidden_act is "silu": only "relu2" is supported`},
+		{"Jais 2 of another activation", class("Jais2ForCausalLM", "jais2", jsonObject{"hidden_act": "gelu"}), `hidden_act is "gelu": only "relu2"`},
 		{"StarCoder2 with gates", class("Starcoder2ForCausalLM", "starcoder2", jsonObject{"hidden_act": "silu"}), `hidden_act is "silu"`},
 	} {
 		_, err := ParseConfig(configFile, compact(tt.config))

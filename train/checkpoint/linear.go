@@ -184,8 +184,8 @@ func textPartJSON(raw []byte) []byte {
 	if part, inside := r.textPart(); inside {
 		return indented(part.values)
 	}
-	if llama := r.asLlama(); llama != &r {
-		return indented(llama.values)
+	if as := r.asRelative(); as != &r {
+		return indented(as.values)
 	}
 	return raw
 }
@@ -197,9 +197,7 @@ const furtherLinear = "mtp_num_hidden_layers"
 func (r *settings) partNotes(images bool) (list []string) {
 	class, kind := r.classNamed()
 	part, inside := r.textPart()
-	if r.asLlama() != r {
-		list = append(list, "the block of this class is Llama's: written weights are a plain LlamaForCausalLM")
-	}
+	list = append(list, r.relativeNote()...)
 	if inside && !images {
 		if class == "" {
 			class = kind

@@ -69,6 +69,11 @@ func TestLinked(t *testing.T) {
 					t.Error(err)
 				}
 			}
+			half := filepath.Join(other, ".best.safetensors"+partial)
+			if err := os.WriteFile(half, nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			RemoveInterrupted(other)
 			if list := tree(t, other); len(list) != 1 {
 				t.Errorf("%d files in the folder, want 1", len(list))
 			}

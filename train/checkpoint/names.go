@@ -14,7 +14,7 @@ const backbonePrefix = "model."
 // canonical renames tensors to package model's names: AutoModel saves backbones without
 // "model.".
 func (t *Tensors) canonical() error {
-	if err := errors.Join(t.widenFP8(), t.widenQuantized(), t.llamaNames(), t.textOnly(), t.splitFused(),
+	if err := errors.Join(t.widenFP8(), t.widenQuantized(), t.relativeNames(), t.textOnly(), t.splitFused(),
 		t.splitModules(), t.hybridNames(), t.olmoHybridNames(), t.splitStacked(), t.publishedNames()); err != nil {
 		return err
 	}

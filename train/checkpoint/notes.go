@@ -56,7 +56,7 @@ func fileNotes(dir string, images bool) []string {
 				geluTanh)
 		}
 	}
-	list = append(append(list, r.partNotes(images)...), r.nextTokenNote()...)
+	list = append(append(append(list, r.partNotes(images)...), r.nextTokenNote()...), r.sparseNote()...)
 	if r.mxfp4() {
 		note("the experts' weights are MXFP4 in the files: here they are BF16 with the same values, and written so")
 	}

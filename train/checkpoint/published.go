@@ -297,13 +297,7 @@ func (t *Tensors) attentionHeads(name string) (heads int, err error) {
 	if heads := t.notedHeads(); heads > 0 {
 		return heads, nil
 	}
-	dir := TextsFolder(t.path)
-	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
-	if err != nil { // the weights may be one file in the folder
-		raw, err = readSmall(filepath.Join(filepath.Dir(dir), configFile), maxConfig)
-	}
-	r := settings{}
-	if err == nil && json.Unmarshal(raw, &r.values) == nil {
+	if r, err := t.settingsNearby(); err == nil {
 		r.maybe(headsKey, &heads)
 	}
 	if heads < 1 || heads > maxHeads {
@@ -312,6 +306,20 @@ func (t *Tensors) attentionHeads(name string) (heads int, err error) {
 			Hint: "put the model's config.json, with num_attention_heads, next to its weights"}
 	}
 	return heads, nil
+}
+
+// settingsNearby returns the settings of the config.json of the model that the tensors belong to.
+func (t *Tensors) settingsNearby() (*settings, error) {
+	dir := TextsFolder(t.path)
+	raw, err := readSmall(filepath.Join(dir, configFile), maxConfig)
+	if err != nil { // the weights may be one file in the folder
+		raw, err = readSmall(filepath.Join(filepath.Dir(dir), configFile), maxConfig)
+	}
+	r := &settings{}
+	if err == nil {
+		err = json.Unmarshal(raw, &r.values)
+	}
+	return r, err
 }
 
 // headsKey is the number of heads in the metadata of a file whose rows are in their order.

@@ -153,6 +153,8 @@ func (r *settings) originalLong(a architecture, c *model.Config, s *model.RopeSc
 	case a.ownRope && there && inner != s.Original:
 		r.problem("%s is %d at the top of the file, where transformers 4 looks; transformers 5 takes %d: write it in "+
 			"both places", originalKey, s.Original, inner)
+	case here && a.inside:
+		s.Original = inner
 	case there || !here:
 	case top.has("rope_scaling") && inner != s.Original:
 		r.problem("%s is %d: transformers 4 looks for it at the top of the file and takes %d; write it there too",

@@ -112,11 +112,12 @@ func RemoveInterrupted(root string) {
 	}
 }
 
-// isPartial reports whether a name belongs to an unfinished checkpoint.
+// isPartial reports whether a name belongs to an unfinished checkpoint, or to unfinished weights for checkpoints.
 func isPartial(name string) bool {
 	base, ok := strings.CutSuffix(name, partial)
-	_, step := stepOf(strings.TrimPrefix(base, "."))
-	return ok && step && strings.HasPrefix(name, ".")
+	base, hidden := strings.CutPrefix(base, ".")
+	_, step := stepOf(base)
+	return ok && hidden && (step || strings.HasSuffix(base, ".safetensors"))
 }
 
 // names returns the readable entries of a directory in order.

@@ -109,6 +109,16 @@ func plausible(r *rand.Rand, s rollout.FormState, tok tokenizer.Tokenizer) (best
 	return best
 }
 
+// jsonGrammar is llama.cpp's grammar of JSON objects, without a bound for spaces and digits.
+const jsonGrammar = `root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
+array  ::= "[" ws ( value ("," ws value)* )? "]" ws
+string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\"" ws
+number ::= "-"? ([0-9] | [1-9] [0-9]*) ("." [0-9]+)? ([eE] [-+]? [0-9]+)? ws
+ws ::= | " " | "\n" [ \t]*
+`
+
 func forms() []struct {
 	name, begin string
 	s           Spec
@@ -122,5 +132,8 @@ func forms() []struct {
 		{"long", `"`, Spec{Schema: json.RawMessage(`{"type":"string","minLength":1,"maxLength":500}`)}},
 		{"thoughts", `a`, Spec{Regex: `[0-9]+`, Thoughts: "</think>"}},
 		{"regex", ``, Spec{Regex: `(?:yes|no), because .{1,200}\.`}},
+		{"arithmetic", `(1+`, Spec{Grammar: "root ::= sum\nsum ::= product ([-+] product)*\nproduct ::= atom ([*/] atom)*\n" +
+			"atom ::= [0-9]+ | \"(\" sum \")\""}},
+		{"grammar", `{"a": "`, Spec{Grammar: jsonGrammar}},
 	}
 }

@@ -1,11 +1,11 @@
-// Package form restricts completions to texts of a form: a regular expression, one of some texts, or JSON that follows
-// a schema. A Form tells a sampler which tokens may come next (rollout.Form), and never leads into a text that cannot
-// be completed.
+// Package form restricts completions to texts of a form: a regular expression, one of some texts, JSON that follows a
+// schema, a context-free grammar, or tags around these. A Form tells a sampler which tokens may come next
+// (rollout.Form), and never leads into a text that cannot be completed.
 //
-// A form is an automaton over bytes that may call parts of itself, so that JSON nests without a bound (grammar.go). It
-// is made deterministic as far as completions go (states.go). The tokens that a state allows come from a walk
-// through the vocabulary's texts as a tree (vocabulary.go), once for each state. So a token may begin or end within
-// a character, or span several parts of a form: any way to write an allowed text in tokens is allowed.
+// A form is an automaton over bytes that may call parts of itself, so that JSON and the rules of grammars nest without
+// a bound (grammar.go). It is made deterministic as far as completions go (states.go). The tokens that a state allows
+// come from a walk through the vocabulary's texts as a tree (vocabulary.go), once for each state. So a token may begin
+// or end within a character, or span several parts of a form: any way to write an allowed text in tokens is allowed.
 //
 // Compared with XGrammar (arXiv:2411.15100) nothing is computed ahead, and each state looks through the whole tree.
 // Not covered: forms that need to remember text, such as unique items of any text or back references.
@@ -22,13 +22,16 @@ import (
 	"exp/train/rollout"
 )
 
-// Spec says which texts have a form. One of the first four fields is set, or Calls, or both.
+// Spec says which texts have a form. One of the first six fields is set, or Calls, or both.
 type Spec struct {
-	Regex  string          // Go's regular expressions (RE2), of the whole text
-	Choice []string        // one of these texts
-	Schema json.RawMessage // JSON that follows this JSON schema
-	Object bool            // any JSON object
-	Calls  *Calls          // calls of tools, or texts as another field says
+	Regex   string          // Go's regular expressions (RE2), of the whole text
+	Choice  []string        // one of these texts
+	Schema  json.RawMessage // JSON that follows this JSON schema
+	Object  bool            // any JSON object
+	Grammar string          // a text of root in this grammar, in GBNF
+	Tags    json.RawMessage // texts of this structural tag, as XGrammar has them
+	Calls   *Calls          // calls of tools, or texts as another field says
+	Compact bool            // JSON has no white space between the parts of a value
 
 	// Thoughts, if not empty, closes thoughts that the prompt has opened: any text up to it, and line ends, come
 	// before the form.
@@ -43,7 +46,7 @@ type Channels struct{ Open, Close, Ends, Text string }
 
 // Error says why a Spec is refused.
 type Error struct {
-	Part string // "regex", "choice", "json" or "tools"
+	Part string // "regex", "choice", "json", "grammar", "structural_tag" or "tools"
 	Err  error
 }
 
@@ -63,8 +66,9 @@ type Form struct {
 	room  int // bytes of a table
 	dead  *state
 	out   node            // where a text ends
-	list  []config        // room of closure
-	calls []called        // too
+	list  []config        // room of state
+	calls []frame         // too: by the rank of a rule that is called, where that goes on
+	waits []uint64        // too: a bit for each rank, set where a rule is called and not yet begun
 	seen  map[config]bool // of list
 	path  []*state        // room of fill
 	begin *state
@@ -74,7 +78,7 @@ var _ rollout.Form = (*Form)(nil)
 
 // New makes a form. The error is an *Error.
 func New(s Spec, v *Vocabulary) (*Form, error) {
-	g := &grammar{chars: v.chars}
+	g := &grammar{chars: v.chars, compact: s.Compact}
 	part, body, err := s.expr(g)
 	if err != nil {
 		return nil, &Error{part, err}
@@ -93,7 +97,8 @@ func New(s Spec, v *Vocabulary) (*Form, error) {
 		return nil, &Error{part, err}
 	}
 	f := &Form{vocab: v, g: g, seen: map[config]bool{}, path: make([]*state, v.deepest+2), marks: g.marks,
-		room: mostBytes, out: g.rules[main].out}
+		room: mostBytes, out: g.rules[main].out, calls: make([]frame, len(g.rules)),
+		waits: make([]uint64, len(g.rules)/64+1)}
 	f.classify()
 	f.dead = &state{}
 	f.t = newTable(f)
@@ -122,7 +127,7 @@ func (s *Spec) expr(g *grammar) (part string, e expr, err error) {
 	if err != nil {
 		return "tools", nil, err
 	}
-	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object {
+	if s.Regex == "" && s.Choice == nil && s.Schema == nil && !s.Object && s.Grammar == "" && s.Tags == nil {
 		return "tools", calls, nil
 	}
 	part, e, err = s.content(g)
@@ -149,6 +154,12 @@ func (s *Spec) content(g *grammar) (part string, e expr, err error) {
 		return "json", e, err
 	case s.Object:
 		return "json", jsonOf(g).object, nil
+	case s.Grammar != "":
+		e, err = grammarOf(g, s.Grammar)
+		return "grammar", e, err
+	case s.Tags != nil:
+		e, err = structuralTag(g, s.Tags)
+		return "structural_tag", e, err
 	}
 	return "form", nil, errors.New("says nothing")
 }

@@ -37,17 +37,24 @@ type grammar struct {
 	chars   []rune           // characters that tokens can write, in order; nil: all
 	marks   map[int32][]byte // tokens without a text, with the bytes that stand for them
 	spelled map[int32]string // and the texts in whose place they are
+	edges   int              // arcs, skips and calls
 	large   bool
+	compact bool // JSON has no white space between the parts of a value
 
 	values       map[string]expr // of arguments, by what they follow
 	json, python *jsonRules
 
 	nullable []bool  // by rule: it has the empty text; set by finish
 	rank     []int32 // by rule: higher than the rules that it may call before a byte; set by finish
+	ranked   []int32 // by rank: the rule
 }
 
-// mostNodes bounds a grammar: about 50 MB.
-const mostNodes = 1 << 18
+// mostNodes and mostEdges bound a grammar: about 50 and 100 MB. A node has two or three edges in most forms, about 20
+// where automata meet, and hundreds where a class of many characters is repeated.
+const (
+	mostNodes = 1 << 18
+	mostEdges = 1 << 23
+)
 
 var errLarge = errors.New("the form is too large: its parts are repeated too often")
 
@@ -65,10 +72,23 @@ func (g *grammar) node() node {
 	return node(len(g.arcs) - 1)
 }
 
-func (g *grammar) skip(from, to node) { g.skips[from] = append(g.skips[from], to) }
+// edge reports whether there is room for another edge.
+func (g *grammar) edge() bool {
+	g.edges++
+	g.large = g.large || g.edges > mostEdges
+	return !g.large
+}
+
+func (g *grammar) skip(from, to node) {
+	if g.edge() {
+		g.skips[from] = append(g.skips[from], to)
+	}
+}
 
 func (g *grammar) arc(from node, lo, hi byte, to node) {
-	g.arcs[from] = append(g.arcs[from], arc{lo, hi, to})
+	if g.edge() {
+		g.arcs[from] = append(g.arcs[from], arc{lo, hi, to})
+	}
 }
 
 // define adds a rule without texts.
@@ -88,7 +108,11 @@ func (g *grammar) shared(name string, e expr) expr {
 
 // use calls a rule.
 func use(r int32) expr {
-	return func(g *grammar, from, to node) { g.calls[from] = append(g.calls[from], call{r, to}) }
+	return func(g *grammar, from, to node) {
+		if g.edge() {
+			g.calls[from] = append(g.calls[from], call{r, to})
+		}
+	}
 }
 
 // never stands for no text, and empty for the empty one.
@@ -133,6 +157,17 @@ func star(e expr) expr {
 	}
 }
 
+// plus stands for e once or more.
+func plus(e expr) expr {
+	return func(g *grammar, from, to node) {
+		in, out := g.node(), g.node()
+		g.skip(from, in)
+		e(g, in, out)
+		g.skip(out, in)
+		g.skip(out, to)
+	}
+}
+
 // repeat stands for e least to most times; most < 0: any number from least.
 func repeat(e expr, least, most int) expr {
 	if most >= 0 && least > most {
@@ -163,7 +198,7 @@ func (g *grammar) finish(main int32) error {
 	if g.large {
 		return errLarge
 	}
-	live := g.live()
+	live := g.leading(true)
 	if !live[g.rules[main].in] {
 		return errors.New("no text has the form, or the model's tokens can write none that does")
 	}
@@ -181,13 +216,9 @@ func (g *grammar) finish(main int32) error {
 // findNullable finds the rules with an empty text.
 func (g *grammar) findNullable() {
 	g.nullable = make([]bool, len(g.rules))
-	for found := true; found; {
-		found = false
-		for r, rule := range g.rules {
-			if !g.nullable[r] && slices.Contains(g.reach(rule.in), rule.out) {
-				g.nullable[r], found = true, true
-			}
-		}
+	leads := g.leading(false)
+	for r, rule := range g.rules {
+		g.nullable[r] = leads[rule.in]
 	}
 }
 
@@ -212,27 +243,34 @@ func (g *grammar) reach(n node) []node {
 	return nodes
 }
 
-// live returns the nodes from which some text leads to the end of their rule.
-func (g *grammar) live() []bool {
+// leading returns the nodes from which a text leads to the end of their rule: any text, or the empty one.
+func (g *grammar) leading(any bool) []bool {
+	type calling struct {
+		from node
+		call
+	}
 	before := make([][]node, len(g.arcs)) // nodes with an arc or a skip
-	calling := make([][]node, len(g.arcs))
+	calls := make([][]calling, len(g.arcs))
 	for n := range g.arcs {
-		for _, a := range g.arcs[n] {
-			before[a.to] = append(before[a.to], node(n))
+		if any {
+			for _, a := range g.arcs[n] {
+				before[a.to] = append(before[a.to], node(n))
+			}
 		}
 		for _, to := range g.skips[n] {
 			before[to] = append(before[to], node(n))
 		}
 		for _, c := range g.calls[n] {
-			in := g.rules[c.rule].in
-			calling[c.back], calling[in] = append(calling[c.back], node(n)), append(calling[in], node(n))
+			for _, needs := range []node{c.back, g.rules[c.rule].in} {
+				calls[needs] = append(calls[needs], calling{node(n), c})
+			}
 		}
 	}
-	live := make([]bool, len(g.arcs))
+	leads := make([]bool, len(g.arcs))
 	var list []node
 	found := func(n node) {
-		if !live[n] {
-			live[n], list = true, append(list, n)
+		if !leads[n] {
+			leads[n], list = true, append(list, n)
 		}
 	}
 	for _, r := range g.rules {
@@ -244,13 +282,13 @@ func (g *grammar) live() []bool {
 		for _, m := range before[n] {
 			found(m)
 		}
-		for _, m := range calling[n] {
-			if slices.ContainsFunc(g.calls[m], func(c call) bool { return live[c.back] && live[g.rules[c.rule].in] }) {
-				found(m)
+		for _, c := range calls[n] {
+			if leads[c.back] && leads[g.rules[c.rule].in] {
+				found(c.from)
 			}
 		}
 	}
-	return live
+	return leads
 }
 
 // order ranks the rules. It returns an error for a rule that may call itself before it has taken a byte.
@@ -258,7 +296,6 @@ func (g *grammar) order() error {
 	const open, done = 1, 2
 	marks := make([]byte, len(g.rules))
 	g.rank = make([]int32, len(g.rules))
-	ranked := int32(0)
 	var visit func(r int32) error
 	visit = func(r int32) error {
 		switch marks[r] {
@@ -275,8 +312,8 @@ func (g *grammar) order() error {
 				}
 			}
 		}
-		marks[r], g.rank[r] = done, ranked
-		ranked++
+		marks[r], g.rank[r] = done, int32(len(g.ranked))
+		g.ranked = append(g.ranked, r)
 		return nil
 	}
 	for r := range g.rules {

@@ -53,6 +53,9 @@ func pythonOf(g *grammar) *jsonRules {
 // define adds the rules.
 func (x *jsonRules) define(g *grammar) {
 	x.space = alt(empty, text(" "), seq(text("\n"), repeat(alt(text(" "), text("\t")), 0, mostIndent)))
+	if g.compact {
+		x.space = empty
+	}
 	sign := optional(text("-"))
 	whole := alt(text("0"), seq(digits(1, 9), repeat(digit, 0, mostDigits-1)))
 	x.integer = g.shared("integer", seq(sign, whole))

@@ -1,6 +1,7 @@
 package form
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -347,6 +348,44 @@ func TestBounds(t *testing.T) {
 		"1.99": true, "2": false, "2.0": false, "-1": false, "5e-1": false} {
 		if f.Matches(text) != want {
 			t.Errorf("%s: %v", text, !want)
+		}
+	}
+}
+
+// Compact JSON has white space in texts only.
+func TestCompactJSON(t *testing.T) {
+	vocab := pieces{"", "{", "}", "[", "]", `"`, ",", ":", " ", "\n", "a", "b", "1", "2", "-", ".", "e", "true", "null", `": "`, `, "`, `":[`}
+	r := rand.New(rand.NewPCG(5, 5))
+	for _, s := range []string{
+		`{}`, `{"type":"object"}`, `{"type":"array","items":{"type":"array"},"maxItems":3}`,
+		`{"type":"array","prefixItems":[{"type":"integer"},{"type":"null"}],"minItems":1,"maxItems":3}`,
+		`{"type":"object","properties":{"a":{"type":"string"},"b":{"enum":[1,[1,{"a b":null}],{"a":1,"b":2}]}},"required":["b"]}`,
+		`{"type":"object","properties":{"a":{"type":"integer"}},"additionalProperties":{"type":"null"},"minProperties":1,"maxProperties":2}`,
+		`{"type":"array","items":{"enum":[1,2,12]},"uniqueItems":true,"minItems":2}`,
+	} {
+		compact := formOf(t, Spec{Schema: json.RawMessage(s), Compact: true}, vocab)
+		loose := formOf(t, Spec{Schema: json.RawMessage(s)}, vocab)
+		ended, spaced := 0, false
+		for range 60 {
+			text, all := draw(t, r, compact, vocab, 60)
+			if all {
+				var b bytes.Buffer
+				if err := json.Compact(&b, []byte(text)); err != nil || b.String() != text || !loose.Matches(text) {
+					t.Errorf("%s: %q, %v", s, text, err)
+				}
+				ended++
+			}
+			text, all = draw(t, r, loose, vocab, 60)
+			var b bytes.Buffer
+			if all && json.Compact(&b, []byte(text)) == nil {
+				spaced = spaced || b.String() != text
+				if !compact.Matches(b.String()) || b.String() != text && compact.Matches(text) {
+					t.Errorf("%s: %q", s, text)
+				}
+			}
+		}
+		if ended < 5 || !spaced {
+			t.Errorf("%s: %d texts ended, some have spaces: %v", s, ended, spaced)
 		}
 	}
 }

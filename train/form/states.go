@@ -3,6 +3,7 @@ package form
 import (
 	"cmp"
 	"encoding/binary"
+	"math/bits"
 	"slices"
 )
 
@@ -131,12 +132,6 @@ func (f *Form) step(s *state, class uint8) *state {
 	return to
 }
 
-// called is a rule that is called somewhere in a state, and where that goes on.
-type called struct {
-	rule  int32
-	backs frame
-}
-
 // state returns the state of some places and all to which they lead without a byte. It may overwrite list.
 func (f *Form) state(list []config) *state {
 	g, ends, done := f.g, false, 0
@@ -149,8 +144,7 @@ func (f *Form) state(list []config) *state {
 			f.seen[c], list = true, append(list, c)
 		}
 	}
-	f.calls = f.calls[:0]
-	for {
+	for top := len(f.waits) - 1; ; {
 		for ; done < len(list); done++ {
 			c := list[done]
 			if g.outs[c.at] {
@@ -170,19 +164,19 @@ func (f *Form) state(list []config) *state {
 				}
 			}
 		}
-		// No rule that is left calls the one of the highest rank before a byte, so that all of its calls are known.
-		next := -1
-		for i, c := range f.calls {
-			if len(c.backs) > 0 && (next < 0 || g.rank[c.rule] > g.rank[f.calls[next].rule]) {
-				next = i
-			}
+		// No rule that is left calls the one of the highest rank before a byte, so that all of its calls are known. It
+		// calls lower ones only.
+		for top >= 0 && f.waits[top] == 0 {
+			top--
 		}
-		if next < 0 {
+		if top < 0 {
 			break
 		}
-		c := &f.calls[next]
-		add(config{g.rules[c.rule].in, f.t.frame(c.backs)})
-		c.backs = c.backs[:0]
+		bit := bits.Len64(f.waits[top]) - 1
+		f.waits[top] &^= 1 << bit
+		rank := 64*top + bit
+		add(config{g.rules[g.ranked[rank]].in, f.t.frame(f.calls[rank])})
+		f.calls[rank] = f.calls[rank][:0]
 	}
 	takes := list[:0]
 	for _, c := range list {
@@ -197,23 +191,16 @@ func (f *Form) state(list []config) *state {
 // call notes a call at a place within others. Where nothing follows in the rule that calls, the call goes on where
 // that does, so that long lists need no deep frames.
 func (f *Form) call(x call, under int32) {
-	i := slices.IndexFunc(f.calls, func(c called) bool { return c.rule == x.rule })
-	if i < 0 {
-		if i = len(f.calls); i < cap(f.calls) {
-			f.calls = f.calls[:i+1]
-			f.calls[i].rule, f.calls[i].backs = x.rule, f.calls[i].backs[:0]
-		} else {
-			f.calls = append(f.calls, called{rule: x.rule})
-		}
-	}
-	c := &f.calls[i]
+	rank := f.g.rank[x.rule]
+	f.waits[rank/64] |= 1 << (rank % 64)
+	backs := &f.calls[rank]
 	switch {
 	case !f.g.leads(x.back):
-		c.backs = append(c.backs, config{x.back, under})
+		*backs = append(*backs, config{x.back, under})
 	case under == 0:
-		c.backs = append(c.backs, config{f.out, 0})
+		*backs = append(*backs, config{f.out, 0})
 	default:
-		c.backs = append(c.backs, f.t.frames[under]...)
+		*backs = append(*backs, f.t.frames[under]...)
 	}
 }
 

@@ -48,7 +48,7 @@ func initial(t Tensor, c Config, seed uint64) []float32 {
 	linear := len(t.Shape) == 2
 	switch {
 	case deltaInitial(out, t, c, seed), xieluInitial(out, t):
-	case norm && c.UnitOffset && !head, t.AdapterB():
+	case norm && (c.UnitOffset || c.Norm == OffsetLayerNorm) && !head, t.AdapterB():
 	case norm:
 		for i := range out {
 			out[i] = 1

@@ -9,8 +9,8 @@ import (
 	"exp/kernels"
 )
 
-// This file has the norms of GPT-NeoX, GPT-2, Cohere, StarCoder2, StableLM and OLMo 1: LayerNorm (Ba, Kiros and
-// Hinton, arXiv:1607.06450) instead of RMSNorm.
+// This file has the norms of GPT-NeoX, GPT-2, Cohere, StarCoder2, StableLM, OLMo 1, Nemotron and Jais 2: LayerNorm
+// (Ba, Kiros and Hinton, arXiv:1607.06450) instead of RMSNorm.
 
 // NormKind is what normalises the residual stream.
 type NormKind string
@@ -20,7 +20,11 @@ const (
 	LayerNorm       NormKind = "layernorm"        // with weight and bias
 	WeightLayerNorm NormKind = "layernorm_weight" // Cohere: without bias
 	PlainLayerNorm  NormKind = "layernorm_plain"  // OLMo 1: without either
+	OffsetLayerNorm NormKind = "layernorm_offset" // Nemotron: LayerNorm that multiplies by 1 + weight
 )
+
+// biasedNorms reports whether norms have biases.
+func (c Config) biasedNorms() bool { return c.Norm == LayerNorm || c.Norm == OffsetLayerNorm }
 
 // normStats returns how many numbers a norm keeps of a row for its backward pass.
 func (c Config) normStats() int {
@@ -47,7 +51,7 @@ func (x *layout) norm(c Config, name string) {
 		return
 	}
 	x.one(name, c.Width)
-	if c.Norm == LayerNorm {
+	if c.biasedNorms() {
 		x.one(biasOf(name), c.Width)
 	}
 }
@@ -58,7 +62,7 @@ func (b *binder) streamNorm(name string) norm {
 	C := b.Config.Width
 	v := b.vector(name)
 	switch b.Config.Norm {
-	case LayerNorm:
+	case LayerNorm, OffsetLayerNorm:
 		if name != "" {
 			bias := b.vector(biasOf(name))
 			v.bias, v.dbias = bias.w, bias.d
@@ -71,12 +75,25 @@ func (b *binder) streamNorm(name string) norm {
 	return v
 }
 
-// layerNormOnes makes the second half of m.zeros the weight of a LayerNorm that has none.
+// layerNormOnes makes the second half of m.zeros ones: the weight of a LayerNorm that has none, or what an
+// OffsetLayerNorm adds to its weight, in the first half.
 func (m *Model) layerNormOnes() {
-	if C := m.Config.Width; m.Config.Norm == PlainLayerNorm {
+	if C := m.Config.Width; m.Config.Norm == PlainLayerNorm || m.Config.Norm == OffsetLayerNorm {
 		m.be.Copy(m.zeros.Slice(C, 2*C), kernels.Host(slices.Repeat([]float32{1}, C)))
 		m.be.Sync()
 	}
+}
+
+// factor returns what a LayerNorm multiplies by, which the next call may overwrite.
+func (m *Model) factor(w norm) kernels.Buffer {
+	C := m.Config.Width
+	if m.Config.Norm != OffsetLayerNorm {
+		return w.w
+	}
+	plusOne := m.zeros.Slice(0, C)
+	m.be.Copy(plusOne, m.zeros.Slice(C, 2*C))
+	m.be.Add(plusOne, w.w)
+	return plusOne
 }
 
 // layerNorm sets out, floats or operands, to the norm of x. t [N,C], floats, is scratch.
@@ -85,7 +102,7 @@ func (m *Model) layerNorm(out, stats, x kernels.Buffer, w norm, t kernels.Buffer
 	if out.DType() != x.DType() {
 		to = t
 	}
-	m.be.LayerNorm(to, stats, x, w.w, w.bias, m.Config.Width, m.Config.NormEps)
+	m.be.LayerNorm(to, stats, x, m.factor(w), w.bias, m.Config.Width, m.Config.NormEps)
 	if to != out {
 		m.be.Copy(out, to)
 	}
@@ -101,14 +118,14 @@ func (m *Model) layerNormBackward(dx, dout, x kernels.Buffer, w norm, stats, blo
 	if w.dbias.Empty() {
 		w.dbias = m.unread.Slice(C, 2*C)
 	}
-	m.be.LayerNormBackward(dx, w.d, w.dbias, dout, x, w.w, stats, blocks, C)
+	m.be.LayerNormBackward(dx, w.d, w.dbias, dout, x, m.factor(w), stats, blocks, C)
 }
 
 // validateLayerNorm reports settings that no family has together.
 func (c Config) validateLayerNorm() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Norm {
-	case RMSNorm, LayerNorm, WeightLayerNorm, PlainLayerNorm:
+	case RMSNorm, LayerNorm, WeightLayerNorm, PlainLayerNorm, OffsetLayerNorm:
 	default:
 		bad("%q is not a kind of norm", string(c.Norm))
 	}

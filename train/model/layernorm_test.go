@@ -102,3 +102,26 @@ func TestLayerNormRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A norm that multiplies by 1 + weight begins with weights of 0, others with 1; biases are 0.
+func TestInitialLayerNorms(t *testing.T) {
+	for name, weight := range map[string]float32{"nemotron": 0, "gpt-neox": 1} {
+		tensors, _ := Layout(variants[name], Heads{LM: true})
+		norms := 0
+		for _, x := range tensors {
+			want := weight
+			if strings.HasSuffix(x.Name, "norm.bias") {
+				want = 0
+			} else if !strings.HasSuffix(x.Name, "norm.weight") {
+				continue
+			}
+			norms++
+			if got := initial(x, variants[name], 7); slices.ContainsFunc(got, func(v float32) bool { return v != want }) {
+				t.Errorf("%s: %s begins as %v, want %g", name, x.Name, got, want)
+			}
+		}
+		if norms != 10 {
+			t.Errorf("%s has %d weights and biases of norms", name, norms)
+		}
+	}
+}

@@ -18,6 +18,8 @@ const (
 	StarNames     LayerNames = "starcoder2"       // c_fc, c_proj, of feed-forward blocks alone
 	PhiNames      LayerNames = "phi"              // dense, fc1, fc2
 	ApertusNames  LayerNames = "apertus"          // attention_layernorm, feedforward_layernorm
+	HyperNames    LayerNames = "hyperclovax"      // post_norm1, post_norm2
+	VaultNames    LayerNames = "vaultgemma"       // pre_feedforward_layernorm, and no norms after the blocks
 	// OlmoHybridNames also says where the norms are: before the blocks of layers with linear attention, after the
 	// others' (at).
 	OlmoHybridNames LayerNames = "olmo_hybrid"
@@ -124,7 +126,7 @@ func (c Config) validateNames() (errs []error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("model: "+format, args...)) }
 	switch c.Names {
 	case LlamaNames, NemotronNames, GraniteNames, BambaNames, LFMNames, OlmoHybridNames, AfmoeNames,
-		NanoNames, NeoXNames, GPT2Names, StarNames, ApertusNames, PhiNames:
+		NanoNames, NeoXNames, GPT2Names, StarNames, ApertusNames, PhiNames, HyperNames, VaultNames:
 	default:
 		bad("tensors cannot have the names of %q", string(c.Names))
 	}
@@ -153,6 +155,9 @@ func (c Config) validateNames() (errs []error) {
 	if c.Names == OlmoHybridNames && (!c.PostNorms || !c.NoPreNorms || !c.hasLinear() || c.Delta.ByKey ||
 		c.Delta.Scan || c.OutputGate || c.latent()) {
 		bad("layers of OLMo Hybrid have linear attention, or plain attention with norms after the blocks alone")
+	}
+	if c.Names == HyperNames && (!c.PostNorms || c.NoPreNorms) || c.Names == VaultNames && c.PostNorms {
+		bad("layers of HyperCLOVA X have norms before and after the blocks, of VaultGemma before them alone")
 	}
 	fused := c.Fused && c.Names != NeoXNames && c.Names != GPT2Names
 	if c.Gate.Factors() == 1 && (fused || c.FusedFFN || c.Experts.Bias) {

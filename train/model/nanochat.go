@@ -12,7 +12,7 @@ import (
 // bareNorms reports whether norms have no weights: 1 is added to zeros.
 func (c Config) bareNorms() bool { return c.Names == NanoNames }
 
-// zeroWeights returns the widest weight of norms that have none.
+// zeroWeights returns the widest weight of norms that have none, or that 1 is added to.
 func (c Config) zeroWeights() int {
 	switch {
 	case c.bareNorms():
@@ -21,7 +21,7 @@ func (c Config) zeroWeights() int {
 		return c.Width + c.Head
 	case c.Norm == WeightLayerNorm:
 		return c.Width
-	case c.Norm == PlainLayerNorm:
+	case c.Norm == PlainLayerNorm, c.Norm == OffsetLayerNorm:
 		return 2 * c.Width
 	case c.ValueNorm:
 		return c.widestHead()

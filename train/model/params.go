@@ -198,6 +198,11 @@ func (c Config) norms(l int) (before1, after1, before2, after2 string) {
 	case c.Names == AfmoeNames && c.PostNorms:
 		return p + "input_layernorm.weight", p + "post_attention_layernorm.weight",
 			p + "pre_mlp_layernorm.weight", p + "post_mlp_layernorm.weight"
+	case c.Names == HyperNames:
+		return p + "input_layernorm.weight", p + "post_norm1.weight",
+			p + "post_attention_layernorm.weight", p + "post_norm2.weight"
+	case c.Names == VaultNames:
+		return p + "input_layernorm.weight", "", p + "pre_feedforward_layernorm.weight", ""
 	case c.GLMNorms:
 		return p + "input_layernorm.weight", p + "post_self_attn_layernorm.weight",
 			p + "post_attention_layernorm.weight", p + "post_mlp_layernorm.weight"

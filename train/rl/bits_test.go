@@ -15,7 +15,7 @@ import (
 // GOAMD64=v3, which fuses); where a formula changes on purpose, so do the
 // results of every run, and this number.
 func TestBits(t *testing.T) {
-	const seed, want = 6, 0x578c50d4e0e69004
+	const seed, want = 6, 0xb9fddad46338f734
 	h := fnv.New64a()
 	write := func(xs ...float64) {
 		for _, x := range xs {

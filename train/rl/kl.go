@@ -34,6 +34,9 @@ const maxK3 = 10
 type KL struct {
 	Kind            KLKind
 	StraightThrough bool
+	// Weighted multiplies the estimate in KLLoss by π/π_old (DeepSeek-V3.2, arXiv:2512.02556 eq. 7; TRL's
+	// use_bias_correction_kl). Its gradient then is the KL's own in expectation over π_old's tokens, by k1 and k3.
+	Weighted bool
 }
 
 // ParseKL returns the named estimator: k1, k2, k3, abs, or verl's kl (k1), mse (k2),
@@ -101,7 +104,9 @@ func abs(d float64) (value, grad float64) {
 
 // KLLoss adds scale·Σ coef·kl to an objective: the gradient scale·coef·dkl/dlogProb to
 // dlogProb [N], and the unscaled Σ coef·kl, verl's metric actor/kl_loss, to sum. It reads
-// LogProb, RefLogProb, Mask and Coef. As in verl, importance weights do not apply to it.
+// LogProb, RefLogProb, Mask and Coef. As in verl, importance weights do not apply to it, unless e is Weighted: then
+// kl is multiplied by exp(LogProb - OldLogProb), through which the gradient goes, too. A log-ratio beyond ±20 is
+// bounded, and constant.
 func KLLoss[T Float](dlogProb []T, b *Batch[T], e KL, scale float64, sum *float64) {
 	sameLen(len(b.Mask), len(dlogProb), len(b.LogProb), len(b.RefLogProb), len(b.Coef))
 	for t, on := range b.Mask {
@@ -109,6 +114,14 @@ func KLLoss[T Float](dlogProb []T, b *Batch[T], e KL, scale float64, sum *float6
 			continue
 		}
 		value, grad := e.At(float64(b.LogProb[t]), float64(b.RefLogProb[t]))
+		if e.Weighted {
+			d, inside := logRatio(float64(b.LogProb[t]), float64(b.OldLogProb[t]))
+			ratio := exp(d)
+			grad = float64(ratio * grad)
+			if value = float64(ratio * value); inside {
+				grad += value
+			}
+		}
 		dlogProb[t] += T(scale * b.Coef[t] * grad)
 		*sum += float64(b.Coef[t] * value)
 	}

@@ -65,6 +65,72 @@ func TestKLLoss(t *testing.T) {
 	}
 }
 
+// Weighted by π/π_old, k1 and k3 have one gradient in expectation over π_old's tokens: that of KL(π‖π_ref), found
+// here by finite differences of a distribution over three tokens.
+func TestWeightedKLLoss(t *testing.T) {
+	b := &Batch[float64]{Mask: []bool{on, off, on, on}, Coef: []float64{0.5, 0, 0.25, 0.25},
+		LogProb: []float64{-1, nan, -2, -1}, OldLogProb: []float64{-1 - math.Ln2, nan, -2, -31}, RefLogProb: []float64{-3, nan, -1, -2}}
+	sum := 100.0
+	d := []float64{1, 1, 1, 0}
+	KLLoss(d, b, KL{Kind: KLK2, Weighted: true}, 0.1, &sum)
+	// ratios 2, 1 and the bound e^20: 2·½·2²·0.5 + ½·1²·0.25 + e^20·½·1²·0.25; gradients 0.1·0.5·2·(2 + 2),
+	// 0.1·0.25·(-1 + ½) and, where the ratio is bounded, 0.1·0.25·e^20·1
+	e20 := math.Exp(20)
+	if want := 100 + 2 + 0.125 + e20/8; !near(sum, want, 1e-12) {
+		t.Errorf("sum %g, want %g", sum, want)
+	}
+	for i, want := range []float64{1.4, 1, 0.9875, e20 / 40} {
+		if !near(d[i], want, 1e-12) {
+			t.Errorf("gradient %d is %g, want %g", i, d[i], want)
+		}
+	}
+
+	logits, old, ref := []float64{0.3, -0.4, 1}, []float64{-1.5, -0.9, -math.Log(1 / (1 - math.Exp(-1.5) - math.Exp(-0.9)))},
+		[]float64{-0.7, -1.4, math.Log(1 - math.Exp(-0.7) - math.Exp(-1.4))}
+	logProbs := func(z []float64) (lp []float64) {
+		var total float64
+		for _, x := range z {
+			total += math.Exp(x)
+		}
+		for _, x := range z {
+			lp = append(lp, x-math.Log(total))
+		}
+		return lp
+	}
+	kl := func(z []float64) (sum float64) {
+		for v, lp := range logProbs(z) {
+			sum += math.Exp(lp) * (lp - ref[v])
+		}
+		return sum
+	}
+	lp := logProbs(logits)
+	for _, kind := range []KLKind{KLK1, KLK3} {
+		got := make([]float64, 3) // of the logits
+		for v := range lp {
+			one := []float64{0}
+			var value float64
+			KLLoss(one, &Batch[float64]{Mask: []bool{on}, Coef: []float64{1}, LogProb: lp[v : v+1], OldLogProb: old[v : v+1],
+				RefLogProb: ref[v : v+1]}, KL{Kind: kind, Weighted: true}, 1, &value)
+			for k := range got {
+				same := 0.0
+				if k == v {
+					same = 1
+				}
+				got[k] += math.Exp(old[v]) * one[0] * (same - math.Exp(lp[k]))
+			}
+		}
+		for k := range logits {
+			const h = 1e-5
+			up, down := slices.Clone(logits), slices.Clone(logits)
+			up[k] += h
+			down[k] -= h
+			if want := (kl(up) - kl(down)) / (2 * h); !near(got[k], want, 1e-8) {
+				t.Errorf("kind %d, logit %d: gradient %g, want %g", kind, k, got[k], want)
+			}
+		}
+	}
+}
+
 func TestRewardKL(t *testing.T) {
 	rows := Rows{0, 3, 3, 4}
 	score := []float64{0, 5, 1, -1}

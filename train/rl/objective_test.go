@@ -64,6 +64,12 @@ func objectives[T Float]() map[string]objective[T] {
 		}}
 		if strings.HasSuffix(name, "+") {
 			o.as = "kl k2"
+		} else {
+			weighted := e
+			weighted.Weighted = true
+			list["weighted kl "+name] = objective[T]{by: logProb, start: func(int) accumulator[T] {
+				return plainSum(0.05, func(d []T, s *sample[T], sum *float64) { KLLoss(d, &s.Batch, weighted, 0.05, sum) })
+			}}
 		}
 		list["kl "+name] = o
 	}

@@ -223,7 +223,7 @@ func TestVocabFiles(t *testing.T) {
 	delete(files, "merges.txt")
 	refuses(t, files, "and so is one of")
 	files["tokenizer.model"] = []byte{10}
-	refuses(t, files, "save_pretrained")
+	refuses(t, files, "tokenizer.model: it is not a model of SentencePiece")
 }
 
 func refuses(t *testing.T, files map[string][]byte, want string) {

@@ -24,7 +24,7 @@ const mostBytes = 256 << 20
 func tokenizerFiles() []string {
 	return []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
 		"generation_config.json", "chat_template.jinja", "chat_template.json", "vocab.json", "merges.txt",
-		"tokenizer.model"}
+		sentencePieceFile}
 }
 
 // templateFolder holds further chat templates.
@@ -32,7 +32,7 @@ const templateFolder = "additional_chat_templates"
 
 // ReadFolder returns the tokenizer of a Hugging Face model folder: from its tokenizer.json,
 // or from vocab.json and merges.txt if tokenizer_config.json names GPT-2's or Qwen2's
-// tokenizer. An error names the file and the unsupported part.
+// tokenizer, or from SentencePiece's tokenizer.model. An error names the file and the unsupported part.
 func ReadFolder(dir string) (Tokenizer, error) {
 	files, err := readFiles(dir)
 	if err != nil {
@@ -131,7 +131,7 @@ func ReadFiles(files map[string][]byte) (Tokenizer, error) {
 	return p, nil
 }
 
-// mainFile returns tokenizer.json, or its equivalent for vocab.json and merges.txt.
+// mainFile returns tokenizer.json, or its equivalent for vocab.json and merges.txt, or for tokenizer.model.
 func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	if raw, ok := files["tokenizer.json"]; ok {
 		return bytes.TrimPrefix(raw, []byte("\xEF\xBB\xBF")), nil
@@ -141,10 +141,8 @@ func mainFile(files map[string][]byte, s *settings) ([]byte, error) {
 	switch {
 	case hasVocab && hasMerges:
 		return fromVocabFiles(vocab, merges, s)
-	case files["tokenizer.model"] != nil:
-		return nil, errors.New("tokenizer.json is missing; there is a SentencePiece tokenizer.model, which is " +
-			"not supported. Convert it with transformers: AutoTokenizer.from_pretrained(FOLDER, " +
-			"use_fast=True).save_pretrained(FOLDER)")
+	case files[sentencePieceFile] != nil:
+		return fromSentencePiece(files, s)
 	case hasVocab || hasMerges:
 		return nil, errors.New("tokenizer.json is missing, and so is one of vocab.json and merges.txt")
 	}

@@ -3,12 +3,12 @@
 // A Tokenizer is the rest of the program's whole view of a vocabulary. Char has one token
 // per character, for small models on tasks with a small alphabet; Byte has one per byte,
 // for any text; a Pipeline follows a published tokenizer.json, with byte-pair encoding
-// (byte level or SentencePiece's), a unigram model or whole words; Train makes a byte-level
-// BPE from one's own text.
+// (byte level or SentencePiece's), a unigram model or whole words, or SentencePiece's own
+// file; Train makes a byte-level BPE from one's own text.
 //
 // A Pipeline gives the same ids and text as Hugging Face's library: an unsupported part of
 // a file is an error that names it, never an approximation. The package renders no chat
-// templates and reads no SentencePiece models.
+// templates.
 package tokenizer
 
 // Tokenizer maps between text and token ids. It is immutable and safe for

@@ -1,6 +1,7 @@
 package code
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"regexp"
@@ -201,14 +202,17 @@ func (p *Problem) roomy() sandbox.Limits {
 	return limits
 }
 
-// plainExit matches the detail of a program that ended by sys.exit, without an exception.
-var plainExit = regexp.MustCompile(`^status [0-9]+$`)
+// exited reports whether a program ended by sys.exit, with a number or a text, rather than by an exception.
+func exited(run sandbox.Run) bool {
+	return run.Status == sandbox.RuntimeError && run.Signal == "" &&
+		!bytes.Contains(run.Stderr, []byte("Traceback (most recent call last):"))
+}
 
 // judge compares the output of one run. Faults that the sandbox found stand, except that TACO's and
 // Codeforces' own graders ignore the exit status, and LiveCodeBench's catches SystemExit.
 func judge(p *Problem, t *Test, run sandbox.Run, upstream bool) (sandbox.Verdict, string) {
 	careless := upstream && p.Entry == "" && (p.Family == TACO || p.Family == Codeforces ||
-		p.Family == LiveCodeBench && plainExit.MatchString(run.Detail))
+		p.Family == LiveCodeBench && exited(run))
 	if run.Status != sandbox.OK && !(careless && run.Status == sandbox.RuntimeError) {
 		return run.Status, run.Detail
 	}

@@ -96,7 +96,7 @@ func TestExitStatus(t *testing.T) {
 	pool := openPool(t)
 	for program, want := range map[string]bool{
 		"import sys\nprint(int(input()) ** 2)\nsys.exit(1)": true, "import sys\nsys.exit(1)": false,
-		"print(int(input()) ** 2)\n1/0": false,
+		"print(int(input()) ** 2)\n1/0": false, "import sys\nprint(int(input()) ** 2)\nsys.exit('bye')": true,
 	} {
 		for rules, right := range map[Rules]bool{Upstream: want, Strict: false} {
 			g := grader(t, pool, Options{Rules: rules})

@@ -19,6 +19,8 @@ type Grader struct {
 	Response, Answer func(gold, text string) grade.Verdict
 	// Posed grades a whole response where more of the problem is known; nil: only the gold answer counts.
 	Posed func(q Question, response string) grade.Verdict
+	// Shares: verdicts are shares of the full score (Verdict.Share), and right from a half.
+	Shares bool
 }
 
 // All lists the graders, ours first.
@@ -56,6 +58,11 @@ func All() []Grader {
 			"problem asks for", MathVista, "Answer: ", ""),
 		posed("mathvision", "MATH-Vision's: a letter at an end, the last box or the words after \"the answer is\"; "+
 			"equal text, or values to two decimals", MathVision, "\\boxed{", "}"),
+		shared("anls", "ANLS, for DocVQA and InfographicVQA: likeness to the nearest gold answer by edits, or 0 "+
+			"below a half; right from a half", anls),
+		shared("vqav2", "VQA accuracy, for VQAv2: a third for each of ten people who gave the answer; right "+
+			"from a half", vqav2),
+		shared("textvqa", "the same for TextVQA, OK-VQA and VizWiz, whose programs part 's from words", textvqa),
 	}
 }
 

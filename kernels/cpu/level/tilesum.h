@@ -63,7 +63,33 @@ INLINE vf f_add(vf a, vf b) { return v_add(a, b); }
 #else
 INLINE unsigned flushing(void) { return 0; }
 INLINE void not_flushing(unsigned old) { (void)old; }
+#if defined(__SSE2__) && !defined(__FP_FAST_FMAF)
+// exact4 is the product of a and b plus c. The product of BF16 factors is exact in float if it is normal or a factor is
+// 0; then the sum is rounded once, and needs no flushing if it is above 2^-126 or 0. odd is set for all others.
+INLINE __m128 exact4(__m128 a, __m128 b, __m128 c, __m128i *odd) {
+	const __m128 p = _mm_mul_ps(a, b), y = _mm_add_ps(p, c), none = _mm_setzero_ps();
+	const __m128i zero = _mm_setzero_si128(), magnitude = _mm_set1_epi32(INT32_MAX);
+	const __m128i product = _mm_and_si128(_mm_castps_si128(p), magnitude);
+	const __m128i sum = _mm_and_si128(_mm_castps_si128(y), magnitude);
+	const __m128i small = _mm_andnot_si128(_mm_castps_si128(_mm_or_ps(_mm_cmpeq_ps(a, none), _mm_cmpeq_ps(b, none))),
+		_mm_cmplt_epi32(product, _mm_set1_epi32(0x00800000)));
+	const __m128i large = _mm_cmpgt_epi32(product, _mm_set1_epi32(0x7f7fffff));
+	const __m128i tiny = _mm_andnot_si128(_mm_cmpeq_epi32(sum, zero), _mm_cmplt_epi32(sum, _mm_set1_epi32(0x00800001)));
+	const __m128i low = _mm_and_si128(_mm_castps_si128(_mm_or_ps(a, b)), _mm_set1_epi32(0xffff)); // that BF16 lacks
+	*odd = _mm_or_si128(*odd, _mm_or_si128(_mm_or_si128(small, large), _mm_or_si128(tiny, _mm_cmpgt_epi32(low, zero))));
+	return y;
+}
+#endif
 FUSED vf f_fma(vf a, vf b, vf c) {
+#if defined(__SSE2__) && !defined(__FP_FAST_FMAF)
+	vf s;
+	__m128i odd = _mm_setzero_si128();
+	for (int i = 0; i < LANES; i += 4) {
+		const __m128 u = _mm_loadu_ps((float *)&a + i), v = _mm_loadu_ps((float *)&b + i);
+		_mm_storeu_ps((float *)&s + i, exact4(u, v, _mm_loadu_ps((float *)&c + i), &odd));
+	}
+	if (!_mm_movemask_epi8(odd)) return s;
+#endif
 	const vf x = v_fma(a, b, c);
 	EACH(flush_fma(x[i], a[i], b[i], c[i]));
 }

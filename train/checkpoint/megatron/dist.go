@@ -171,6 +171,11 @@ func (c *Checkpoint) locate(dir, name string, t *stacked, chunk *storedChunk, pl
 		return fault.Corrupt(filepath.Join(dir, metadataFile), name, "%q is not a file of this folder", base)
 	}
 	path := filepath.Join(dir, base)
+	if steps := place.Get("transform_descriptors"); steps.Len() > 0 {
+		how, _ := steps.At(0).Text()
+		return fault.Refuse(path, name, "save it again without _extensions of its FileSystemWriter",
+			"its elements went through %q; only plain ones are supported", how)
+	}
 	if files[base] == nil {
 		f, _, err := c.open(path)
 		if err != nil {

@@ -85,6 +85,9 @@ func recognize(name string, r io.ReaderAt) error {
 	case bytes.Contains(head, magic):
 		return fault.Refuse(name, "", "load it and save it again once with torch 1.6 or newer: "+
 			"torch.save(torch.load(old), new)", "is in the format of torch before 1.6, which is not supported")
+	case n > 8 && head[8] == '{': // behind the length of the header
+		return fault.Refuse(name, "", "save it again by torch.save, with torch.distributed.checkpoint by "+
+			"SerializationFormat.TORCH_SAVE", "is in the format of safetensors, not of torch.save")
 	}
 	return fault.Corrupt(name, "", "is not an archive of torch.save: it begins with %q", head[:min(n, 8)])
 }

@@ -157,6 +157,8 @@ func TestArchiveErrors(t *testing.T) {
 	}{
 		{"empty", nil, "not an archive of torch.save"},
 		{"text", []byte("version https://git-lfs"), `begins with "version "`},
+		{"safetensors", []byte("\x10\x00\x00\x00\x00\x00\x00\x00{\"__metadata__\":{}}"), "is in the format of safetensors"},
+		{"text and a brace", []byte("\x10\x00\x00\x00\x00\x00\x00{"), "not an archive of torch.save"},
 		{"truncated", with(func(b []byte) []byte { return b[:len(b)/2] }), "truncated"},
 		{"no pickle", replace("data.pkl", "date.pkl"), "no data.pkl"},
 		{"two folders", replace("top/version", "ab/data.pkl"), "two files data.pkl"},
