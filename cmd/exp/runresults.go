@@ -28,12 +28,17 @@ func (a *app) printResults(ctx context.Context, db *store.DB, results []harness.
 		return err
 	}
 	t := cli.Table{Schema: "exp.run/1", Columns: []cli.Column{
-		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo"}, {Key: "seed"},
-		{Key: "status", Style: statusStyle}, {Key: "steps"},
+		{Key: "run", ID: true}, {Key: "name", Rank: 1, Min: 12}, {Key: "algo", Drop: 2}, {Key: "seed", Drop: 1},
+		{Key: "status", Style: statusStyle}, {Key: "steps", Drop: 3},
 	}}
 	names := query.ResultNames(runs)
-	for i, n := range names { // a narrow terminal has room for the first ones
-		t.Columns = append(t.Columns, cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n), Drop: i})
+	for i, n := range names {
+		drop := 0 // the first one always has room, the last goes first
+		if i > 0 {
+			drop = 3 + i
+		}
+		t.Columns = append(t.Columns,
+			cli.Column{Key: n, Title: metric.Heading(n), Digits: resultDigits(n), Drop: drop})
 	}
 	t.Columns = append(t.Columns, cli.Column{Key: "start_pass@1", Wide: true, Digits: 3},
 		cli.Column{Key: "executed", Wide: true}, cli.Column{Key: "cached", Wide: true}, alsoNamed)

@@ -119,9 +119,13 @@ func answerColumns() []string {
 // columnsOf says which columns a row has, and what looks wrong with them.
 func columnsOf(r rows.Row) string {
 	var list []string
+	known := append(problemColumns(), answerColumns()...)
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
 		note := ""
+		plain := strings.NewReplacer(" ", "_", "-", "_").Replace(strings.ToLower(name))
 		switch {
+		case !slices.Contains(known, name) && slices.Contains(known, plain):
+			note = " (known as " + plain + ")"
 		case r.Empty(name):
 			note = " (empty)"
 		case len(r.Fields) == 1 && strings.ContainsAny(name, ";\t|"):

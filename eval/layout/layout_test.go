@@ -239,6 +239,8 @@ func TestRefuses(t *testing.T) {
 	good := `{"id":1,"problem":"P","answer":"1"}` + "\n"
 	for _, tt := range []struct{ name, text, want string }{
 		{"unknown fields", `{"x":1}`, "rows.jsonl:1: no known layout"},
+		{"names spelled otherwise", `{"Question":"P","Ground Truth":"1","Answer":"","notes":"x"}`,
+			"the row has Answer (empty), Ground Truth (known as ground_truth), Question (known as question), notes. The"},
 		{"another separator", `{"question;answer":"P;1"}`, "the row has question;answer (one column: a .csv separates columns by commas"},
 		{"no answer", good + `{"id":2,"problem":"Q"}`, `rows.jsonl:2: field "answer": missing`},
 		{"no answer at all", `{"problem":"Q","answer":null}`, "no known layout"},

@@ -151,6 +151,10 @@ func TestUnreadable(t *testing.T) {
 		{"deep list", write("dashes.yaml", strings.Repeat("- ", 9_000)), "error[E101]: values are nested too deeply"},
 		{"missing", filepath.Join(dir, "countdwon.yaml"), "error[E100]: no such file\n   help: did you mean " + filepath.Join(dir, "countdown.yaml")},
 		{"missing folder", filepath.Join(dir, "no", "x.yaml"), "error[E100]: no such file\n1 error"},
+		{"setting without --set", "train.steps=3", "error[E100]: no such file\n   help: a setting follows --set: --set train.steps=3"},
+		{"missing in a folder with =", filepath.Join(dir, "a=b.yaml"), "error[E100]: no such file\n   help: files there"},
+		{"block out of line", write("line.yaml", "train:\n  steps: 3\n seed: 4\n"),
+			"   help: check the indentation: the keys of one block start in the same column"},
 		{"folder", dir, "error[E100]: is a directory\n   help: files there: binary.yaml, bom.yaml"},
 		{"device", "/dev/zero", "error[E100]: is larger than 128KiB"},
 	}

@@ -123,6 +123,9 @@ var (
 func unreadable(path string, err error) (reason, help string) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+		if key, value, ok := strings.Cut(path, "="); ok && !strings.ContainsAny(key, `/\`) {
+			return "no such file", fmt.Sprintf("a setting follows --set: --set %s=%s", key, value)
+		}
 		return "no such file", nearbyFiles(path)
 	case errors.Is(err, fs.ErrPermission):
 		return "permission denied", "check the file's owner and mode"

@@ -130,6 +130,8 @@ func (y *yamlReader) syntax(err error) *Error {
 		message, help = "a tab cannot indent", "indent with spaces"
 	case strings.Contains(message, "mapping value is not allowed"):
 		help = "put text that holds ': ' in quotes, and check the indentation"
+	case strings.Contains(message, "value is not allowed in this context"):
+		help = "check the indentation: the keys of one block start in the same column"
 	case strings.Contains(message, "is a reserved character"):
 		help = "put the text in quotes"
 	}

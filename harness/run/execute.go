@@ -219,13 +219,15 @@ func (x *execution) apart(kind config.Stage) bool {
 	return x.Options.NoCache && kind == config.Merge
 }
 
-// begin locks the run and begins an attempt, once.
+// begin begins an attempt, once, and locks the run unless claim has.
 func (x *execution) begin(ctx context.Context) (err error) {
-	if x.lock != nil {
+	if x.attempt.ID != 0 {
 		return nil
 	}
-	if x.lock, err = x.DB.LockRun(x.p.RID); err != nil {
-		return err
+	if x.lock == nil {
+		if x.lock, err = x.DB.LockRun(x.p.RID); err != nil {
+			return err
+		}
 	}
 	if err := errors.Join(x.sweep(), x.keepSources(ctx)); err != nil {
 		return err

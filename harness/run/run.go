@@ -188,6 +188,9 @@ func (x *execution) stages(ctx context.Context) error {
 			return err
 		}
 		hit, err := x.hit(keep, s.Kind, sid)
+		if hit == nil && err == nil {
+			hit, err = x.claim(keep, s.Kind, sid)
+		}
 		if err != nil {
 			return err
 		}
@@ -262,6 +265,24 @@ func (x *execution) hit(ctx context.Context, kind config.Stage, sid ident.Digest
 		}
 	}
 	return hit, nil
+}
+
+// claim takes the run's lock, once, for a stage without a cached result. If another process has finished the stage
+// since the look-up, claim returns that result and leaves the run unlocked.
+func (x *execution) claim(ctx context.Context, kind config.Stage, sid ident.Digest) (*store.Stage, error) {
+	if x.lock != nil {
+		return nil, nil
+	}
+	lock, err := x.DB.LockRun(x.p.RID)
+	if err != nil {
+		return nil, err
+	}
+	hit, err := x.hit(ctx, kind, sid)
+	if hit != nil || err != nil {
+		return hit, errors.Join(err, lock.Release())
+	}
+	x.lock = lock
+	return nil, nil
 }
 
 func (x *execution) info(i int) StageInfo {

@@ -632,6 +632,54 @@ func TestLocked(t *testing.T) {
 	l.execute(p)
 }
 
+// A process that finds a stage undone and then waits for the lock takes the result that came meanwhile.
+func TestClaim(t *testing.T) {
+	l := newLab(t)
+	p := l.plan(0)
+	lock, err := l.db.LockRun(p.RID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.options.Until = config.Prepare
+	waited := make(chan Result)
+	go func() {
+		for busy := (*store.LockedError)(nil); ; {
+			res, err := l.try(context.Background(), p, &quiet{})
+			if errors.As(err, &busy) {
+				continue
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			waited <- res
+			return
+		}
+	}()
+	other, _ := l.execute(l.plan(1)) // whose first stage is the same
+	if err := lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if res := <-waited; res.Executed != 0 || res.Cached != 1 {
+		t.Errorf("executed %d stages and reused %d, want the one that the other run recorded", res.Executed, res.Cached)
+	}
+
+	x := &execution{Runner: &Runner{DB: l.db, Backend: l.be, Watch: &quiet{}}, p: p}
+	done := l.stageOf(other.Run.ID, "prepare")
+	if found, err := x.claim(context.Background(), config.Prepare, done.SID); err != nil || found == nil ||
+		found.SID != done.SID || x.lock != nil {
+		t.Errorf("a done stage: claimed %v, %v, locked %v", found, err, x.lock != nil)
+	}
+	for range 2 { // it locks once
+		if found, err := x.claim(context.Background(), config.Init, ident.Digest{}); found != nil || err != nil ||
+			x.lock == nil {
+			t.Fatalf("claimed %v, %v, locked %v", found, err, x.lock != nil)
+		}
+	}
+	if err := x.lock.Release(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // A run whose attempt cannot begin does not stay locked.
 func TestAdoptUnlocks(t *testing.T) {
 	l := newLab(t)

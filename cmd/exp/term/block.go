@@ -224,13 +224,14 @@ func resultLines(st Stage, r Result, width int) []line {
 		{indent + Pad(Clean(st.Kind), nameColumn-len(indent), false), Plain},
 		{Pad(string(r.Status), statusColumn-len(indent), false), r.Status.style()},
 	}
+	var more []span
 	if st.Label != "" {
-		head = append(head, span{Clean(st.Label), Strong})
+		more = append(more, span{Clean(st.Label), Strong})
 	}
 	if r.From != "" {
-		head = append(head, span{"(from " + Clean(r.From) + ")", Faint})
+		more = append(more, span{"(from " + Clean(r.From) + ")", Faint})
 	}
-	return closed(head, r.Facts, quantity.Duration(r.Wall), width)
+	return wrapped(head, append(more, phrases(r.Facts)...), quantity.Duration(r.Wall), width)
 }
 
 // outcomeLines are the permanent lines of a run that did not simply finish.
@@ -244,32 +245,40 @@ func outcomeLines(o Outcome, width int) []line {
 	if o.Wall != 0 {
 		wall = quantity.Duration(o.Wall)
 	}
-	return closed(head, facts, wall, width)
+	return wrapped(head, phrases(facts), wall, width)
 }
 
-// closed ends a line with facts and a wall time at the right, if there is one. What has no room goes on in the next
-// line, below the first fact or label.
-func closed(head line, facts []Fact, wall string, width int) []line {
+func phrases(facts []Fact) []span {
+	list := make([]span, len(facts))
+	for i, f := range facts {
+		list[i] = span{f.phrase(), Plain}
+	}
+	return list
+}
+
+// wrapped continues head with spans and, unless it is "", the wall time at the right. Spans that have no room go on in
+// the next line, below a stage's label; on a terminal of few columns at the margin.
+func wrapped(head line, spans []span, wall string, width int) []line {
 	lines := []line{head}
 	margin := span{strings.Repeat(" ", nameColumn+statusColumn-len(indent)), Plain}
 	if width < 40 {
 		margin.text = ""
 	}
-	add := func(s span) {
+	add := func(s span) *line {
 		last := &lines[len(lines)-1]
 		if last.width()+len(indent)+Width(s.text) >= width && len(*last) > 1 {
 			lines = append(lines, line{margin})
 			last = &lines[len(lines)-1]
 		}
 		*last = append(*last, s)
+		return last
 	}
-	for _, f := range facts {
-		add(span{f.phrase(), Plain})
+	for _, s := range spans {
+		add(s)
 	}
 	if wall != "" {
-		add(span{wall, Faint})
-		last := lines[len(lines)-1]
-		s := &last[len(last)-1]
+		last := add(span{wall, Faint})
+		s := &(*last)[len(*last)-1]
 		s.text = Pad(s.text, Width(s.text)+min(wallColumn, width-1)-last.width(), true)
 	}
 	return lines

@@ -106,6 +106,37 @@ func TestLiveScreens(t *testing.T) {
 	golden(t, "live_screens", out.String())
 }
 
+// TestLiveEndsFit checks that no line of a run's end is wider than the terminal, where each of its facts has room, and
+// that nothing gets lost.
+func TestLiveEndsFit(t *testing.T) {
+	facts := []Fact{{"", "test@start", false}, {"pass@16", "0.953 ±0.036", false}, {"steps", "100", true}}
+	for width := 41; width < 120; width++ {
+		st := Stage{Kind: "eval.score", Label: "math500@start"}
+		r := Result{Status: Done, Wall: 2 * time.Second, From: "91ac33f0", Facts: facts}
+		o := Outcome{Status: Failed, Wall: time.Minute, Facts: facts}
+		for _, lines := range [][]line{resultLines(st, r, width), outcomeLines(o, width)} {
+			var all strings.Builder
+			for _, l := range lines {
+				if l.width() > width-1 {
+					t.Errorf("%d columns: a line of %d: %q", width, l.width(), l.paint(false))
+				}
+				all.WriteString(l.paint(false))
+			}
+			for _, want := range []string{"test@start", "pass@16 0.953 ±0.036", "100 steps"} {
+				if !strings.Contains(all.String(), want) {
+					t.Errorf("%d columns: no %q in %q", width, want, all.String())
+				}
+			}
+			if last := lines[len(lines)-1]; last.width() != min(width-1, wallColumn) && last.width() < wallColumn {
+				t.Errorf("%d columns: the wall time ends at %d", width, last.width())
+			}
+			if width > 104 && len(lines) > 1 {
+				t.Errorf("%d columns: %d lines", width, len(lines))
+			}
+		}
+	}
+}
+
 // TestLivePhases shows what long steps are at, on tall and on short terminals, and says nothing of short ones.
 func TestLivePhases(t *testing.T) {
 	var out strings.Builder
