@@ -263,7 +263,13 @@ func Read(body []byte, chat bool, p rollout.Params, images *Images) (*Request, e
 			continue
 		}
 		read, ok := known[name]
-		if !ok {
+		switch {
+		case ok:
+		case name == "messages":
+			return nil, Bad(name, "messages are for /v1/chat/completions; a completion continues a prompt")
+		case name == "prompt":
+			return nil, Bad(name, "a prompt is for /v1/completions; a chat completion answers messages")
+		default:
 			return nil, Bad(name, "%q is not supported: leave it out", name)
 		}
 		if err := read(r, raw); err != nil {

@@ -245,7 +245,7 @@ func TestReadErrors(t *testing.T) {
 		{`"messages":[{"content":"x"}]`, "messages", "must be a list of messages"},
 		{`"messages":[{"role":"user","content":{"a":1}}]`, "messages", "[0]: content must be a text, or a list of parts"},
 		{`"messages":[{"role":"user","content":[{"type":"image_url"}]}]`, "messages", `[0]: content[0]: it shows an image, and the model reads text alone`},
-		{`"prompt":"x"`, "prompt", `"prompt" is not supported`},
+		{`"prompt":"x"`, "prompt", "a prompt is for /v1/completions; a chat completion answers messages"},
 	} {
 		checkRefused(t, `{`+hi+`,`+tt.fields+`}`, true, tt.param, tt.want)
 	}
@@ -256,12 +256,12 @@ func TestReadErrors(t *testing.T) {
 		{`{"prompt":[[]],"n":0}`, "n", "must be 1 to 128"},
 		{`{"prompt":[1.5]}`, "prompt", "must be a text"},
 		{`{"prompt":` + many(1025, `"a"`) + `}`, "prompt", "has 1025 prompts, at most 1024"},
+		{`{"prompt":"x","messages":[]}`, "messages", "messages are for /v1/chat/completions; a completion continues a prompt"},
 		{`{"prompt":"x","echo":1}`, "echo", "must be true or false"},
 		{`{"prompt":"x","logprobs":21}`, "logprobs", "is 21, must be 0 to 20"},
 		{`{"prompt":"x","best_of":2}`, "best_of", "n completions are sampled and all returned"},
 		{`{"prompt":"x","suffix":"y"}`, "suffix", "only continues texts"},
 		{`{"prompt":"x","add_special_tokens":false}`, "add_special_tokens", "prompts begin as in training"},
-		{`{"prompt":"x","messages":[]}`, "messages", `"messages" is not supported`},
 		{`[]`, "", "the body must be a JSON object"},
 		{`{"prompt":`, "", "the body must be a JSON object"},
 	} {
